@@ -51,6 +51,7 @@ def test_every_route_is_documented(prefix: str, language: Dialect) -> None:
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.reason)
+@pytest.mark.requirement("VAPORA-10")
 def test_every_error_is_documented_with_its_numbers(error: type) -> None:
     lines = TEXTS["docs/reference/errors.md"].splitlines()
     _, cells = [line.split(" | ") for line in lines if line.startswith(f"| `{error.reason}` |")]

@@ -36,6 +36,7 @@ def entries(number: int) -> list[AuditEntry]:
     return rows
 
 
+@pytest.mark.requirement("ACP-18", "SPARC-13")
 def test_a_send_leaves_an_entry_with_all_that_an_auditor_asks_for(post: Post, owner: Person, settings: Any) -> None:
     settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
     trace = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01", "X-Forwarded-For": "203.0.113.7"}
@@ -123,6 +124,7 @@ def test_a_notification_and_each_member_of_a_batch_have_an_entry(post: Post) -> 
     assert [row.language for row in entries(3)].count("a2a-1.0") == 2
 
 
+@pytest.mark.requirement("ACP-18")
 def test_an_entry_has_neither_bodies_nor_secrets(post: Post, owner: Person, settings: Any) -> None:
     settings.A2A_OUTBOUND_LOOPBACK = True
     wire = new("the canary hunter2", agent="echo", configuration={"pushNotificationConfig": HOOK})

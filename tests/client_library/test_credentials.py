@@ -29,6 +29,7 @@ def provider(server: Faulty, fake: FakeClock) -> ClientCredentials:
     return ClientCredentials(server.url + "/token", "me", "s3cret", scopes=("a", "b"), clock=fake.clock)
 
 
+@pytest.mark.requirement("ACP-20")
 async def test_a_token_is_renewed_300_seconds_before_its_end() -> None:
     fake = FakeClock()
     async with (

@@ -48,6 +48,7 @@ SPACING = [0.1, 0.2, 0.4]
         pytest.param(error(-38013, "try again", [{"reason": "UNAVAILABLE"}], 503), id="unavailable"),
     ],
 )
+@pytest.mark.requirement("ADR-07", "VAPORA-08")
 async def test_a_fault_that_may_pass_is_tried_again_with_growing_pauses(fault: Act) -> None:
     fake = FakeClock()
     async with faulty(fault, fault, fault, DONE) as server, rpc(server, fake) as client:
@@ -58,6 +59,7 @@ async def test_a_fault_that_may_pass_is_tried_again_with_growing_pauses(fault: A
     assert len(server.asked) == 4
 
 
+@pytest.mark.requirement("ADR-07")
 async def test_after_three_repetitions_the_last_error_is_raised() -> None:
     fake = FakeClock()
     async with faulty(plain(500)) as server, rpc(server, fake) as client:
@@ -68,6 +70,7 @@ async def test_after_three_repetitions_the_last_error_is_raised() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 408, 409, 413, 422])
+@pytest.mark.requirement("ADR-07", "VAPORA-08")
 async def test_other_refusals_are_final(status: int) -> None:
     fake = FakeClock()
     async with faulty(plain(status)) as server, rpc(server, fake) as client:
@@ -120,6 +123,7 @@ async def test_a_server_that_asks_for_a_long_pause_is_not_called_again() -> None
 
 
 @pytest.mark.parametrize(("chance", "share"), [(0.0, 0.8), (1.0, 1.2)])
+@pytest.mark.requirement("VAPORA-08")
 async def test_pauses_vary_by_a_fifth(chance: float, share: float) -> None:
     fake = FakeClock(chance=chance)
     async with faulty(drop) as server, rpc(server, fake) as client:
@@ -129,6 +133,7 @@ async def test_pauses_vary_by_a_fifth(chance: float, share: float) -> None:
 
 
 @pytest.mark.parametrize("client_of", [rpc, rest], ids=["JSON-RPC", "REST"])
+@pytest.mark.requirement("ACP-20", "ADR-06")
 async def test_a_server_that_stalls_runs_into_the_limit_of_its_method(client_of: Callable[..., Client]) -> None:
     fake = FakeClock()
     limits = Timeouts(request=60, methods={GetTask: 0.05})
@@ -289,6 +294,7 @@ async def test_over_rest_a_broken_stream_resumes_after_the_last_id() -> None:
 # ------------------------------------------------------------------- limits
 
 
+@pytest.mark.requirement("ACP-20")
 async def test_limits_of_time_are_those_of_the_call() -> None:
     limits: list[dict[str, float]] = []
 

@@ -38,6 +38,7 @@ STORY: list[Any] = [
 
 
 @pytest.mark.parametrize(("binding", "version", "chapter"), STORY)
+@pytest.mark.requirement("ADR-14")
 def test_our_client_tells_the_story(server: Server, binding: str, version: str, chapter: Chapter) -> None:
     def speaker(key: str) -> ClientSpeaker:
         kind = VaporaClientSpeaker if binding == VAPORA else ClientSpeaker

@@ -85,6 +85,7 @@ async def end(connection: ServerConnection, wire: Json) -> None:
     await connection.send(orjson.dumps(frame).decode())
 
 
+@pytest.mark.requirement("ACP-16")
 async def test_many_calls_share_a_connection_and_are_matched_by_id() -> None:
     waiting: list[Json] = []
 

@@ -53,6 +53,7 @@ async def cut_costs_little(caller: Client, database: str) -> None:
     await asyncio.sleep(0.2)
 
 
+@pytest.mark.requirement("VAPORA-12")
 async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
     start: Start, postgres_server: str, postgres: str
 ) -> None:

@@ -93,6 +93,7 @@ async def test_a_killed_web_costs_its_clients_a_reconnection_to_another(plant: P
     assert (task["fence"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
 
 
+@pytest.mark.requirement("VAPORA-12")
 async def test_a_task_of_a_killed_worker_goes_on_in_another(plant: Plant) -> None:
     web = await plant.web()
     workers = [await plant.worker(), await plant.worker()]
@@ -177,6 +178,7 @@ async def quick_round(caller: Client) -> None:
 
 @pytest.mark.finds("broker:", "hints:")
 @pytest.mark.parametrize("trouble", ["frozen", "gone"])
+@pytest.mark.requirement("VAPORA-12")
 async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, trouble: str) -> None:
     web = await plant.web(A2A_POLL_SECONDS="0.3")
     await plant.worker()

@@ -41,6 +41,7 @@ def check(service: None, owner: Person, settings: Any) -> Iterator[Check]:
         yield check
 
 
+@pytest.mark.requirement("ACP-12", "ZONE-02")
 def test_every_call_of_a_method_gets_a_valid_answer(check: Check) -> None:
     explore(check, rpc_calls(), 300)
 

@@ -34,6 +34,7 @@ def test_a_token_calls_in_the_name_of_the_clients_principal(site: Site) -> None:
     assert "error" in rpc(site, site.token("foreigner")["access_token"], "GetTask", id=task).json()
 
 
+@pytest.mark.requirement("ACP-13")
 def test_a_token_does_what_its_scopes_allow_and_no_more(site: Site) -> None:
     token = site.token("reader")["access_token"]
     assert "result" in rpc(site, token).json()

@@ -7,6 +7,7 @@ from tests.oauth.conftest import SCOPES, Site, get, post
 pytestmark = pytest.mark.storage
 
 
+@pytest.mark.requirement("ACP-13")
 def test_a_client_gets_an_opaque_token_by_its_secret(site: Site) -> None:
     token = site.token()
     assert token["access_token"].startswith("tda_")
@@ -73,6 +74,7 @@ def test_a_token_is_only_for_resources_of_this_server(site: Site, resource: str)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
 
 
+@pytest.mark.requirement("ACP-19")
 def test_a_token_is_described_to_clients_of_its_tenant_alone(site: Site) -> None:
     token = site.token()["access_token"]
     with site.client("reader") as client:

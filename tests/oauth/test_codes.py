@@ -51,6 +51,7 @@ def refused(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]
 
 
+@pytest.mark.requirement("ACP-13")
 def test_an_approved_client_gets_tokens_with_the_library(site: Site, fresh_browser: Browser) -> None:
     with site.client("app", redirect_uri=REDIRECT, code_challenge_method="S256") as client:
         url, state = client.create_authorization_url(f"{site.url}/oauth2/authorize", code_verifier=VERIFIER)

@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 claim_module: Any = import_module("tasks_app.event_log.claim")
 
 
+@pytest.mark.requirement("ACP-21")
 def test_claims_go_by_priority_then_age_and_never_overlap(owner: Person) -> None:
     ids = create_tasks(owner, 4)
     Task.objects.filter(pk=ids[2]).update(priority=5)

@@ -46,6 +46,7 @@ async def quick_fails_in_words(run: Run) -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize("name", ["fails-in-words", "fails-in-words-in-a-thread", "quick-fails-in-words"])
+@pytest.mark.requirement("ACP-12", "ZONE-08")
 def test_the_caller_reads_the_sentence_and_the_operator_the_traceback(
     owner: Person, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -72,6 +72,7 @@ def test_a_burst_is_admitted_up_to_the_bucket_exactly(owner: Person, settings: A
     assert admitted(owner.caller, 16) == 3
 
 
+@pytest.mark.requirement("ACP-19", "SPARC-11")
 def test_each_caller_has_a_bucket(owner: Person, colleague: Person, settings: Any) -> None:
     settings.A2A_CALLER_RATE = 5
     assert [admitted(owner.caller, 9), admitted(colleague.caller, 9)] == [5, 5]

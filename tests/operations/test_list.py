@@ -63,6 +63,7 @@ def test_each_caller_sees_their_own_tasks_only(owner: Person, colleague: Person,
     assert (page(result), result.total_size) == ([], 0)
 
 
+@pytest.mark.requirement("SPARC-05")
 def test_filters_narrow_the_list_together(owner: Person) -> None:
     create_tasks(owner, 1)
     (done,) = create_tasks(owner, 1, context_id="here")

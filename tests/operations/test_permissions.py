@@ -51,6 +51,7 @@ def refusal(person: Person, request: Request, **context: Any) -> tuple[type[Erro
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.requirement("SPARC-12")
 def test_without_a_rule_of_a_kind_all_is_permitted_and_with_one_only_what_it_allows(owner: Person, kind: Kind) -> None:
     assert is_permitted(owner.caller, kind, "anything")
     other = KINDS[KINDS.index(kind) - 1]

@@ -91,6 +91,7 @@ def all_of(number: int) -> dict[str, int]:
     return dict.fromkeys(left(), number)
 
 
+@pytest.mark.requirement("ZONE-20")
 def test_all_that_is_old_goes_in_one_round_and_nothing_else(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "FIRST_ROWS", 3)
     monkeypatch.setattr(deletion, "MAX_ROWS", 3)

@@ -80,6 +80,7 @@ def sentences(task: Seen) -> list[str]:
 
 @service
 @pytest.mark.parametrize("what", ["retry", "at-once", "connection", "time"])
+@pytest.mark.requirement("VAPORA-11")
 def test_a_transient_exception_is_worth_another_attempt(owner: Person, what: str) -> None:
     task = tried(owner, what, 2)
     assert (task.status.state, text_of(task)) == ("completed", "attempt 3")

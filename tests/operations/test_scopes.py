@@ -32,6 +32,7 @@ def refusal(person: Person, right: Right, spelling: Spelling) -> dict[str, str]:
     return refused.value.facts
 
 
+@pytest.mark.requirement("ACP-14")
 def test_every_right_has_a_scope_of_each_spelling_and_every_scope_a_right() -> None:
     assert {right.scope for right in RIGHTS} == set(OWN)
     assert {right.acp for right in RIGHTS} == set(ACP)
@@ -39,6 +40,7 @@ def test_every_right_has_a_scope_of_each_spelling_and_every_scope_a_right() -> N
     assert all({"*", right.scope, right.acp} <= right.granted_by <= {"*", *OWN, *ACP} for right in RIGHTS)
 
 
+@pytest.mark.requirement("ACP-15")
 def test_a_refusal_names_scopes_as_the_language_does(owner: Person) -> None:
     reader = with_scopes(owner, "acp:tasks:read", "acp:agent:identify", "weather")
     assert refusal(reader, CANCEL, "own") == {
@@ -54,6 +56,7 @@ def test_a_refusal_names_scopes_as_the_language_does(owner: Person) -> None:
     assert refused.value.facts["required"] == "acp:tasks:write"
 
 
+@pytest.mark.requirement("ACP-14")
 def test_acp_asks_every_caller_to_be_identified(owner: Person) -> None:
     check_right(with_scopes(owner, "acp:tasks:read", "acp:agent:identify").caller, READ, "acp")
     check_right(with_scopes(owner, "tasks:read").caller, READ, "acp")

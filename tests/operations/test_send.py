@@ -42,6 +42,7 @@ def test_the_blocking_flag_does_not_matter_to_a_quick_agent(owner: Person) -> No
     assert sent(owner, "hello", "echo", return_immediately=True).status.state == "completed"
 
 
+@pytest.mark.requirement("SPARC-02")
 def test_a_quick_agent_may_answer_with_a_bare_message(owner: Person) -> None:
     answer = send(owner, "hello", "replies")
     assert answer.task is None
@@ -52,6 +53,7 @@ def test_a_quick_agent_may_answer_with_a_bare_message(owner: Person) -> None:
     assert DirectReply.objects.get().owner_id == owner.caller.owner_id
 
 
+@pytest.mark.requirement("ZONE-11")
 def test_a_queued_agent_leaves_a_submitted_task_when_the_caller_does_not_wait(owner: Person) -> None:
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
     assert task.status.state == "submitted"

@@ -125,6 +125,7 @@ def test_a_version_is_cleaned_of_what_cannot_be_stored() -> None:
 
 
 @pytest.mark.parametrize("version", [None, "", "0.2", "0.3", "1.0", "2.0", "odd"])
+@pytest.mark.requirement("SPARC-01")
 def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
     assert card_encoder("agent.json", version)[0](CARD)["protocolVersion"] == "0.2.9"
 

@@ -35,12 +35,14 @@ def bad(data: bytes) -> tuple[object, str]:
     return member.id, member.error.facts["detail"]
 
 
+@pytest.mark.requirement("ZONE-01")
 def test_a_request_is_read() -> None:
     wire = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t"}}
     assert parse(body()) == Member(id=1, method="tasks/get", params={"id": "t"}, source=wire)
 
 
 @pytest.mark.parametrize("rpc_id", ["", "a", "1", 0, -1, 1, 2**53 + 1, 2**64 - 1, -(2**63)], ids=repr)
+@pytest.mark.requirement("ACP-04", "ZONE-07")
 def test_an_id_comes_back_as_it_was(rpc_id: str | int) -> None:
     member = parse(body(id=rpc_id))
     assert isinstance(member, Member)
@@ -70,6 +72,7 @@ def test_an_id_that_could_not_be_sent_back_exactly_is_refused_as_too_large(rpc_i
     )
 
 
+@pytest.mark.requirement("ACP-05")
 def test_an_absent_id_makes_a_notification() -> None:
     member = parse(without("id"))
     assert isinstance(member, Member)
@@ -96,6 +99,7 @@ def test_an_absent_jsonrpc_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("method", ["", None, 1, True, [], {}], ids=repr)
+@pytest.mark.requirement("ZONE-04")
 def test_a_method_that_is_no_name_is_refused(method: object) -> None:
     assert bad(body(method=method)) == (1, "method must be a non-empty string")
 
@@ -163,6 +167,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.requirement("ZONE-03")
 def test_a_body_that_is_no_json_is_a_parse_error(data: bytes) -> None:
     with pytest.raises(ParseError):
         parse(data)
@@ -240,6 +245,7 @@ def test_a_backslash_before_u0000_is_ordinary_text() -> None:
     assert isinstance(parse(body(params={"a": "\\u0000"})), Member)
 
 
+@pytest.mark.requirement("ACP-17")
 def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="Request payload") as caught:
         parse(b"[]")
@@ -247,18 +253,21 @@ def test_an_empty_batch_is_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, MAX_BATCH])
+@pytest.mark.requirement("ACP-17")
 def test_a_batch_keeps_its_order(size: int) -> None:
     members = parse(b"[" + b",".join(body(id=number) for number in range(size)) + b"]")
     assert isinstance(members, list)
     assert [member.id for member in members] == list(range(size))
 
 
+@pytest.mark.requirement("ACP-17")
 def test_a_batch_of_1001_is_refused_as_a_whole() -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(b"[" + b",".join([body()] * 1_001) + b"]")
     assert caught.value.facts["detail"] == "a batch may have 1000 members at most, not 1001"
 
 
+@pytest.mark.requirement("ACP-17")
 def test_a_bad_member_does_not_spoil_its_batch() -> None:
     members = parse(b"[1," + body() + b",[]," + without("id") + b',{"jsonrpc":"2.0","id":7}]')
     assert isinstance(members, list)
@@ -266,6 +275,7 @@ def test_a_bad_member_does_not_spoil_its_batch() -> None:
     assert [member.id for member in members] == [None, 1, None, UNSET, 7]
 
 
+@pytest.mark.requirement("ACP-04", "ZONE-02")
 def test_a_failure_has_an_error_and_no_result() -> None:
     answer = orjson.loads(failure(None, ParseError(), NEUTRAL).payload)
     assert answer == {

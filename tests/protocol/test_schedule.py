@@ -28,6 +28,7 @@ def test_no_answer_is_for_later_unless_it_is_hopeless() -> None:
     assert decide(TryResult(error="x", hopeless=True)) is Decision.GIVE_UP
 
 
+@pytest.mark.requirement("ACP-23")
 def test_gaps_grow_and_are_spread() -> None:
     for tries, gap in enumerate(GAPS, 1):
         waits = [next_try(TryResult(status=500), tries, NOW, chance) - NOW for chance in (0.0, 0.5, 1.0)]

@@ -120,6 +120,7 @@ def test_nothing_on_our_cards_is_read_in_two_ways(shape: Callable[..., Any]) -> 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @SHAPES
+@pytest.mark.requirement("ADR-12")
 def test_a_signed_card_is_believed_as_it_was_signed(algorithm: str, shape: Callable[..., Any]) -> None:
     (key,) = read_keys(new_key(algorithm))
     card = wire(sign(shape(CARD), key, JKU))

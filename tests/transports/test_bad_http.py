@@ -19,6 +19,7 @@ LIMIT = 1_000_000
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["/jsonrpc", "/", "/agents/echo/jsonrpc"])
+@pytest.mark.requirement("ACP-01")
 def test_only_post_is_served(caller: httpx.Client, method: str, path: str) -> None:
     response = caller.request(method, path)
     refusal(response, 405, -32600)
@@ -28,6 +29,7 @@ def test_only_post_is_served(caller: httpx.Client, method: str, path: str) -> No
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "", "multipart/form-data; boundary=x"]
 )
+@pytest.mark.requirement("ACP-01")
 def test_another_media_type_is_refused(caller: httpx.Client, kind: str) -> None:
     response = caller.post("/jsonrpc", content=send(), headers={"Content-Type": kind})
     assert "Content-Type" in refusal(response, 415, -32600)["message"]
@@ -44,6 +46,7 @@ def test_a_compressed_body_is_refused(caller: httpx.Client) -> None:
     assert "compressed" in refusal(response, 415, -32600)["message"]
 
 
+@pytest.mark.requirement("ADR-13")
 def test_a_million_bytes_are_taken_and_one_more_is_not(caller: httpx.Client) -> None:
     def sized(size: int) -> bytes:
         short = call("nope", {"a": ""})
@@ -67,6 +70,7 @@ def test_a_million_bytes_are_taken_and_one_more_is_not(caller: httpx.Client) -> 
     ],
     ids=str,
 )
+@pytest.mark.requirement("SPARC-11")
 def test_without_a_good_key_there_is_a_challenge(server: Server, headers: Any) -> None:
     answers = []
     for body in (send(), call("GetTask", {"id": "t"}), call("nope", id="x")):

@@ -126,11 +126,13 @@ def test_json_is_taken_down_to_64_levels_and_no_further(caller: httpx.Client) ->
     ],
     ids=str,
 )
+@pytest.mark.requirement("ZONE-04")
 def test_an_envelope_that_is_wrong_is_named(caller: httpx.Client, body: bytes, rpc_id: Any, told: str) -> None:
     assert told in refusal(caller.post("/jsonrpc", content=body), 200, -32600, rpc_id)["message"]
 
 
 @pytest.mark.parametrize("method", ["nope", "sendmessage", "SendMessage ", "__init__", "tasks/", "é" * 300])
+@pytest.mark.requirement("ZONE-05")
 def test_an_unknown_method_has_a_code_and_no_data(caller: httpx.Client, method: str) -> None:
     assert set(refusal(caller.post("/jsonrpc", content=call(method)), 200, -32601, 7)) == {"code", "message"}
 
@@ -141,6 +143,7 @@ def test_an_empty_batch_and_one_of_1001_are_single_errors(caller: httpx.Client) 
     assert "1000" in refusal(caller.post("/jsonrpc", content=many), 200, -32600)["message"]
 
 
+@pytest.mark.requirement("ACP-17")
 def test_bad_members_of_a_batch_fail_one_by_one(caller: httpx.Client) -> None:
     stream = json.loads(call("SendStreamingMessage", {"message": PLAIN}))
     answers = caller.post("/jsonrpc", json=[1, [], {}, {"jsonrpc": "2.0", "id": "x", "method": "nope"}, stream]).json()
@@ -201,6 +204,7 @@ def test_bad_members_of_a_batch_fail_one_by_one(caller: httpx.Client) -> None:
     ],
     ids=str,
 )
+@pytest.mark.requirement("ZONE-05")
 def test_params_that_are_wrong_are_named(caller: httpx.Client, body: bytes, field: str) -> None:
     error = refusal(caller.post("/jsonrpc", content=body), 200, -32602, 7)
     if "data" in error:

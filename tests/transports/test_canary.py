@@ -155,6 +155,7 @@ def rows() -> Iterator[tuple[str, str]]:
                 yield f"row of {model._meta.label}", str(row)
 
 
+@pytest.mark.requirement("ACP-18", "ZONE-21")
 def test_a_secret_goes_in_everywhere_and_comes_out_nowhere(
     service: None, owner: Person, stranger: Person, secrets: None, log: list[str]
 ) -> None:

@@ -37,6 +37,7 @@ def posted(peer: str = "10.1.2.3", **headers: str) -> Any:
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=NAMES)
 @pytest.mark.parametrize("header", FORMS)
+@pytest.mark.requirement("ACP-19")
 def test_a_certificate_is_its_account(header: str, subject: str, settings: Any) -> None:
     settings.A2A_CLIENT_CERT_HEADER = header
     assert posted(**{header: FORMS[header]}).status_code == 401, "no account"

@@ -62,6 +62,7 @@ def cors_headers(response: httpx.Response) -> set[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
+@pytest.mark.requirement("SPARC-11")
 def test_a_preflight_of_a_listed_origin_is_answered_without_a_key(path: str) -> None:
     answer = preflight(LISTED, path)
     assert (answer.status_code, answer.content) == (204, b"")

@@ -98,6 +98,7 @@ def with_raw_claims(issuer: LocalIssuer, **claims: Any) -> str:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.requirement("ADR-11")
 def test_hostile_tokens_are_refused_alike_at_every_door(
     name: str, issuer: LocalIssuer, account: ServiceAccount
 ) -> None:

@@ -117,6 +117,7 @@ def check(name: str, sample: Sample, scope: str, answer: Json, before: list[Any]
 
 
 @pytest.mark.parametrize("name", ENVELOPED)
+@pytest.mark.requirement("ZONE-14")
 def test_single_calls(ground: Ground, name: str) -> None:
     for scope, caller in ground.keys.items():
         me = speaker(name, caller.key)

@@ -36,6 +36,7 @@ STORY: list[Any] = [
 
 
 @pytest.mark.parametrize(("dialect", "chapter"), STORY)
+@pytest.mark.requirement("ADR-14")
 def test_live(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:
     asyncio.run(chapter.tell(cast(*dialect, LiveDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
 
@@ -111,6 +112,7 @@ def test_the_url_of_a_card_answers_for_its_agent(server: Server) -> None:
     assert answer["error"]["code"] == -32001
 
 
+@pytest.mark.requirement("ACP-26", "ADR-05", "SPARC-20")
 def test_health_is_told_to_everybody(server: Server) -> None:
     door = LiveDoor(server.url)
     assert got(door, "/healthz")[0] == 200

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixture
 
 
 @pytest.mark.parametrize("kind", ["JWT", "at+jwt", "application/at+jwt", ...])
+@pytest.mark.requirement("ADR-11")
 def test_a_good_token_is_its_account_at_every_door(kind: Any, issuer: LocalIssuer, account: ServiceAccount) -> None:
     token = issuer.token() if kind is ... else issuer.token(header={"typ": kind}, aud=["other", AUDIENCE])
     assert posted(f"Bearer {token}").status_code == 200

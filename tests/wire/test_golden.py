@@ -140,6 +140,7 @@ def test_every_method_has_an_example(version: str) -> None:
 
 
 @every("request")
+@pytest.mark.requirement("SPARC-01")
 def test_a_request_decodes_to_its_value(version: str, name: str) -> None:
     call = jsonrpc.parse(orjson.dumps(golden(version, name)))
     assert isinstance(call, Member)
@@ -149,6 +150,7 @@ def test_a_request_decodes_to_its_value(version: str, name: str) -> None:
 
 
 @every("answer")
+@pytest.mark.requirement("SPARC-01")
 def test_an_answer_encodes_to_its_json(version: str, name: str) -> None:
     method, result = ANSWERS[version][name]
     body = DIALECTS[version].methods[method].encode(result)
@@ -156,6 +158,7 @@ def test_an_answer_encodes_to_its_json(version: str, name: str) -> None:
 
 
 @every("events")
+@pytest.mark.requirement("SPARC-01")
 def test_events_encode_to_their_json(version: str, name: str) -> None:
     dialect, wire = DIALECTS[version], golden(version, name)
     bodies = [dialect.encode_frame(frame, None) for frame in EVENTS[version][name]]

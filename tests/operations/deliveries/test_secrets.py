@@ -22,6 +22,7 @@ from tests.support.receiver import Receiver
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 
 
+@pytest.mark.requirement("ACP-23")
 def test_a_receiver_can_verify_what_it_gets(lanes: None, owner: Person, there: Receiver) -> None:
     happens(hooked(owner, there.url), WORKS)
     pump()

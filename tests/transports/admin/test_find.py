@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize("given", ["{}", "  {}\n", '"{}"', " '{}' ", "`{}`"])
 @pytest.mark.parametrize("field", ["id", "request_id", "rpc_id", "task_id"])
+@pytest.mark.requirement("ZONE-12")
 def test_an_exchange_is_found_by_each_of_its_ids(admin: Client, olga: Principal, field: str, given: str) -> None:
     wanted = exchange(olga, rpc_id="req/42", rpc_id_type="string", task_id=uuid7())
     exchange(olga, rpc_id="req/421", task_id=uuid7())

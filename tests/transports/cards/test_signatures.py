@@ -21,6 +21,7 @@ def test_without_a_key_nothing_is_signed_and_the_set_of_keys_is_empty(door: Door
 
 
 @pytest.mark.parametrize("path", [CARD, "/agents/story" + CARD])
+@pytest.mark.requirement("ADR-12")
 def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Callable[..., Any], path: str) -> None:
     bare = {version: card(path, version=version) for version in ("1.0", "0.3", "0.2", "")}
     forget_cards()

@@ -132,6 +132,7 @@ def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
 
 @pytest.mark.parametrize("agent", ["echo", "replies", "form-coroutine"])
 @pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+@pytest.mark.requirement("ACP-05")
 def test_a_notification_is_recorded_as_one(post: Post, agent: str, method: str) -> None:
     status, content = post(without_id(new(agent=agent, method=method)))
     assert (status, content) == (204, b"")

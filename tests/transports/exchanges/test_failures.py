@@ -54,6 +54,7 @@ def test_exchanges_closed_on_several_loops_at_once_are_all_recorded(post: Post) 
     recorded(8)
 
 
+@pytest.mark.requirement("ZONE-17")
 def test_a_failure_to_record_is_counted_and_changes_no_answer(
     post: Post, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

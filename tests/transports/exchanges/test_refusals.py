@@ -15,6 +15,7 @@ from tests.transports.exchanges.calls import Post, call, new, old, task_id
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
 
+@pytest.mark.requirement("ZONE-18")
 def test_a_call_without_a_good_key_keeps_no_content(post: Post) -> None:
     post(new("hunter2", rpc_id="mine"), key=None)
     post(new("hunter2", rpc_id="mine"), key="tdk_a-key-that-nobody-has")

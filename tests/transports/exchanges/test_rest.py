@@ -215,6 +215,7 @@ def test_a_key_without_the_scope_is_told_which(ask: Ask, owner: Person) -> None:
 
 
 @pytest.mark.parametrize("family", ["", "/v1"])
+@pytest.mark.requirement("ZONE-06")
 def test_a_fault_of_ours_is_told_by_reference_only(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, family: str
 ) -> None:

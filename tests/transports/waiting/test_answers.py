@@ -104,6 +104,7 @@ def test_at_the_limit_of_the_operator_the_answer_is_the_task_as_it_is(owner: Per
     ask(owner, CancelTask(id=Task.objects.get().id))
 
 
+@pytest.mark.requirement("ACP-05")
 def test_a_notification_is_answered_as_soon_as_its_task_is_stored(owner: Person, settings: Any) -> None:
     settings.A2A_PING_SECONDS = PATIENCE
 

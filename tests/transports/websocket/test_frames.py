@@ -56,6 +56,7 @@ async def test_a_bad_frame_is_refused_and_the_next_one_answered(server: Server, 
         assert (await next_frame(client))["id"] == "next"
 
 
+@pytest.mark.requirement("ACP-16")
 async def test_calls_and_streams_share_one_socket(server: Server) -> None:
     async with dialled(server.url, **bearer(server.owner)) as client:
         await client.send(streaming("s", "gate", id="shared"))

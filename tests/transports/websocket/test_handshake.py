@@ -27,6 +27,7 @@ pytestmark = pytest.mark.storage
 
 
 @pytest.mark.parametrize("path", ["/ws", "/ws/", "/agents/echo/ws", "/echo/ws"])
+@pytest.mark.requirement("SPARC-18")
 async def test_each_path_answers_calls(server: Server, path: str) -> None:
     assert (await first_answer(server.url, path, **bearer(server.owner)))["error"]["code"] == -32001
 

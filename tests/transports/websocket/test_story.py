@@ -31,6 +31,7 @@ ELSEWHERE = {"without_a_key_there_is_a_challenge"}
         if chapter.needs in {"", *speaker[0].traits} and chapter.name not in ELSEWHERE
     ],
 )
+@pytest.mark.requirement("ZONE-10", "SPARC-18")
 def test_the_story_over_websocket(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:
     asyncio.run(chapter.tell(cast(*dialect, SocketDoor(server.url), server.owner, server.stranger)))
     doors = "select distinct door from tasks_app_exchange"
