@@ -142,6 +142,8 @@ class EventDocument(Struct, frozen=True, kw_only=True):
     """The JSON of the event's member, without taskId and contextId."""
     state: str | None = None
     """The TaskState value that the event sets; None if it sets none."""
+    notice: str = ""
+    """The Notice value under the filter of its reader; empty for a reader without a filter."""
 
     def json(self) -> bytes:
         """Return the 1.0 StreamResponse, which has exactly one member (A2A 1.0, 3.2.3)."""

@@ -88,6 +88,13 @@ class Push(Struct, frozen=True, kw_only=True):
     """The media type of the body."""
     whole_task: bool = False
     """True if each body is the whole task, so that a later delivery supersedes earlier ones."""
+    filters: bool = False
+    """True if a webhook in the language may have a filter, and bodies name the notice of their event."""
+    one_for_address: bool = False
+    """True if registering the address of one of the task's webhooks again, without an id, replaces that webhook."""
+    sign: Callable[[str, bytes], dict[str, str]] | None = None
+    """Returns further signatures of a body as headers, from the secret and the body, beside those of Standard Webhooks.
+    """
     default_id: bool = False
     """True if a webhook that is registered without an id is the task's default and gets the task's id."""
 

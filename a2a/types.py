@@ -102,6 +102,10 @@ class PushConfig(Struct, frozen=True, kw_only=True):
     """Credentials to send with each delivery. No answer contains them."""
     language: str = ""
     """The name of the language of its deliveries. The door sets it."""
+    notices: int | None = None
+    """The filter of its deliveries (a2a/notices.py); None for all events."""
+    created_at: datetime | None = None
+    """The time of its registration; None before it."""
     path: str = "url"
     """The path of the address in the params, for error messages."""
 

@@ -95,6 +95,7 @@ def build_facts(row: Webhook) -> list[Fact]:
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Version", row.version),
         Fact("Language", row.language_name),
+        Fact("Events", ", ".join(row.notice_names)),
         Fact("Authentication", reveal(row.schemes)),
         Fact("Token", "stored encrypted" if row.token else ""),
         Fact("Next try due (UTC)", format_time(row.due_at)),

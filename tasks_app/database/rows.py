@@ -214,6 +214,7 @@ class WebhookRow(Row, kw_only=True, gc=False, rename={"name": "config_id"}):
     caller_credential: str | None = None
     evidence_at: datetime | None = None
     language: str | None = None
+    notices: int | None = None
     state: str = WebhookState.ACTIVE.value
     reason: str = ""
 

@@ -5,7 +5,7 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 
 from tasks_app.event_log.append import Append, append_many, change
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
-from tasks_app.event_log.bodies import MakeBody, NoBody, body_of
+from tasks_app.event_log.bodies import MakeBody, NoBody, Unwanted, body_of
 from tasks_app.event_log.budgets import Spend
 from tasks_app.event_log.changes import (
     HAS_WEBHOOKS,
@@ -87,6 +87,7 @@ __all__ = [
     "Reserve",
     "Spend",
     "TaskRead",
+    "Unwanted",
     "append_many",
     "body_of",
     "change",

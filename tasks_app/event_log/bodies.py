@@ -17,6 +17,7 @@ from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold
 from a2a.languages import push_of
+from a2a.notices import EVERYTHING, with_notice
 from a2a.types import Task as TaskValue
 from tasks_app.database.work import Work
 from tasks_app.event_log.read import read_snapshot
@@ -33,6 +34,10 @@ class NoBody(Exception):
     """The event has no body in the language. The log of the process says why."""
 
 
+class Unwanted(NoBody):
+    """The filter of the webhook does not let the event pass. It did when the delivery was written."""
+
+
 class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
     """A request for the body of the delivery of an event."""
 
@@ -42,6 +47,8 @@ class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
     task_id: str
     seq: int
     language: str
+    notices: int | None = None
+    """The filter of the webhook."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[bytes | Exception]:
@@ -105,6 +112,8 @@ def _body(item: MakeBody) -> bytes | NoBody:
     try:
         if (body := body_of(item, _folds)) is not None:
             return body
+        if item.notices is not None:
+            return Unwanted("Its webhook was registered again, for other events.")
         log.error("event %s/%d has no body in %s", item.task_id, item.seq, item.language)
     except (DatabaseError, InterfaceError):
         raise
@@ -114,13 +123,19 @@ def _body(item: MakeBody) -> bytes | NoBody:
 
 
 def body_of(item: MakeBody, folds: Folds | None = None) -> bytes | None:
-    """Return the body; None for an event that the language does not push. Without the cache of the lane the task is
-    folded for this body alone.
+    """Return the body; None for an event that the language does not push, or that the filter does not let pass.
+
+    Without the cache of the lane the task is folded for this body alone.
 
     Raises LookupError if the log does not have the event.
     """
     event = _event(item)
     push, _ = push_of(item.language)
+    if push.filters:
+        passed = with_notice(event, EVERYTHING if item.notices is None else item.notices)
+        if passed is None:
+            return None
+        event = passed
     return push.encode(event, lambda: _task_as_of(event, folds))
 
 

@@ -21,6 +21,7 @@ from a2a import languages
 from a2a.documents import EventKind
 from a2a.language import Push
 from a2a.languages import push_of
+from a2a.notices import EVERYTHING, bits_of
 from a2a.states import QUIET
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused
@@ -44,9 +45,12 @@ DELIVERED_OR_WAITING = (DeliveryState.WAITING, DeliveryState.DELIVERED)
 _WEBHOOKS = Webhook._meta.db_table
 
 
-def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: datetime) -> list[DeliveryRow]:
-    """Return a delivery for each event that webhooks of the language get."""
+def deliveries(
+    webhook: str, language: str, events: Sequence[EventRow], now: datetime, notices: int | None = None
+) -> list[DeliveryRow]:
+    """Return a delivery for each event that webhooks of the language with this filter get."""
     push, version = push_of(language)
+    choice = EVERYTHING if notices is None else notices
     return [
         DeliveryRow(
             id=uuid7(),
@@ -59,8 +63,18 @@ def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: dat
             interim=_is_interim(event, push),
         )
         for event in events
-        if push.has(event.kind, event.state)
+        if _bits(event, push) & choice
     ]
+
+
+def _bits(event: EventRow, push: Push) -> int:
+    """Return the filter for the kinds of changes that an event is to webhooks of the language.
+
+    It is 0 for an event without a delivery, and lets all events pass in a language without filters.
+    """
+    if not push.has(event.kind, event.state):
+        return 0
+    return bits_of(event.kind, event.state, event.payload) if push.filters else EVERYTHING
 
 
 def _is_interim(event: EventRow, push: Push) -> bool:
@@ -74,44 +88,50 @@ class _News(Struct, kw_only=True):
     task_id: str
     language: str
     bytes: int
-    pushes: bool
-    """Whether there is a delivery."""
-    firm: bool
-    """Whether there is a delivery that no later one supersedes."""
+    pushes: int
+    """The filter for the events that have a delivery; 0 if there is none."""
+    firm: int
+    """The filter for those of them whose delivery no later one supersedes."""
 
 
 def _news(task_id: str, language: str, events: Sequence[EventRow]) -> _News:
     push, _ = push_of(language)
-    interim = [_is_interim(event, push) for event in events if push.has(event.kind, event.state)]
+    pushes = firm = 0
+    for event in events:
+        bits = _bits(event, push)
+        pushes |= bits
+        firm |= 0 if _is_interim(event, push) else bits
     size = sum(event.size for event in events)
-    return _News(task_id=task_id, language=language, bytes=size, pushes=bool(interim), firm=not all(interim))
+    return _News(task_id=task_id, language=language, bytes=size, pushes=pushes, firm=firm)
 
 
 # 1. n: the new events of each task, by language.
 # 2. w, l: lock the active webhooks of the tasks before their deliveries are written. A transaction that disables a
 #    webhook at this moment either commits first, and the webhook is not found here, or comes later and finds the
 #    deliveries. The last column of the result is true for a row that another transaction has locked.
+#    Filters are compared bit by bit: an event that no filter lets pass makes no webhook due.
 # 3. u: count the bytes by which the log has grown, and make the webhook due. The gap after a failed attempt stays as it
 #    is. A rest (due_at = rests_until) ends early for a delivery that nothing supersedes, and once the log has grown
 #    enough.
 # 4. Return the webhooks. A row without a language belongs to a language that this process does not speak.
-_LOUD = f"(n.firm or c.rests_until is null or {GROWTH} * (c.grown + n.bytes) >= c.body_bytes)"
+_FILTER = f"coalesce(c.notices, {EVERYTHING})"
+_LOUD = f"(n.firm & {_FILTER} <> 0 or c.rests_until is null or {GROWTH} * (c.grown + n.bytes) >= c.body_bytes)"
 _SET = f"""grown = c.grown + n.bytes,
-    due_at = case when not n.pushes then c.due_at
+    due_at = case when n.pushes & {_FILTER} = 0 then c.due_at
         when c.due_at is null and {_LOUD} then %s
         when c.due_at is null then {{greatest}}(%s, c.rests_until)
         when c.due_at = c.rests_until and {_LOUD} then {{least}}(c.due_at, %s)
         else c.due_at end"""
 _DUE_POSTGRES = f"""
 with n as (select * from jsonb_to_recordset(%s::jsonb)
-        as x(task_id text, language text, bytes bigint, pushes boolean, firm boolean)),
+        as x(task_id text, language text, bytes bigint, pushes bigint, firm bigint)),
     w as (select id, task_id from {_WEBHOOKS} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'),
     l as materialized (select id from {_WEBHOOKS} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'
         order by id for no key update skip locked),
     u as (update {_WEBHOOKS} c set {_SET.format(greatest="greatest", least="least")}
         from l, n where c.id = l.id and n.task_id = c.task_id and n.language = {LANGUAGE.format("c.")}
-        returning c.id, n.language, c.due_at)
-select w.id, w.task_id, u.language, u.due_at <= %s, l.id is null
+        returning c.id, n.language, c.notices, c.due_at)
+select w.id, w.task_id, u.language, u.notices, u.due_at <= %s, l.id is null
 from w left join l using (id) left join u using (id)
 """
 _DUE_SQLITE = f"""
@@ -119,7 +139,7 @@ update {_WEBHOOKS} as c set {_SET.format(greatest="max", least="min")}
 from (select column1 as task_id, column2 as language, column3 as bytes, column4 as pushes, column5 as firm
     from (values {{rows}})) as n
 where c.task_id = n.task_id and n.language = {LANGUAGE.format("c.")} and c.state = '{WebhookState.ACTIVE}'
-returning id, task_id, {LANGUAGE.format("")}, due_at <= %s
+returning id, task_id, {LANGUAGE.format("")}, notices, due_at <= %s
 """
 
 
@@ -134,7 +154,7 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
     rows: list[DeliveryRow] = []
     any_now = False
     for webhook in _due(cursor, events, now):
-        own = deliveries(webhook.id, webhook.language, events[webhook.task_id], now)
+        own = deliveries(webhook.id, webhook.language, events[webhook.task_id], now, webhook.notices)
         any_now = any_now or bool(own and webhook.is_now)
         rows += own
     DELIVERIES.write(cursor, rows)
@@ -149,6 +169,7 @@ class _Due(NamedTuple):
     id: str
     task_id: str
     language: str
+    notices: int | None
     is_now: bool
     """Whether it is due now, not at a later time."""
 
@@ -159,6 +180,7 @@ class _Webhook(NamedTuple):
     id: str
     task_id: str
     language: str | None
+    notices: int | None
     is_now: bool
     is_locked: bool
 
@@ -178,7 +200,9 @@ def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: d
     rows = [_Webhook._make(row) for row in cursor.fetchall()]
     if locked := {row.task_id for row in rows if row.is_locked}:
         raise LockRefused("another transaction has locked a webhook", locked)
-    return [_Due(row.id, row.task_id, row.language, row.is_now) for row in rows if row.language is not None]
+    return [
+        _Due(row.id, row.task_id, row.language, row.notices, row.is_now) for row in rows if row.language is not None
+    ]
 
 
 def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_address: bool) -> None:
@@ -194,11 +218,11 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_a
     task_id, now = webhook.task_id, clock.shared()
     if _has_delivered(task_id, seq, webhook) or _count_deliveries(existing) >= END_ADDRESSES:
         return
-    kind, state = Event.objects.values_list("kind", "state").get(task_id=task_id, seq=seq)
+    kind, state, payload = Event.objects.values_list("kind", "state", "payload").get(task_id=task_id, seq=seq)
     end = EventRow(
-        task_id=task_id, seq=seq, kind=cast(EventKind, kind), payload="", state=state, actor="", created_at=now
+        task_id=task_id, seq=seq, kind=cast(EventKind, kind), payload=payload, state=state, actor="", created_at=now
     )
-    for row in deliveries(webhook.id, language_of(webhook.version, webhook.language), [end], now):
+    for row in deliveries(webhook.id, language_of(webhook.version, webhook.language), [end], now, webhook.notices):
         # An event has one delivery for each webhook id. This one replaces that of the webhook that had the id before.
         columns = {"version": row.version, "language": row.language, "created_at": now}
         if not set_state(existing, DeliveryState.WAITING, done_at=None, body=None, **columns):

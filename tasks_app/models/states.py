@@ -35,7 +35,7 @@ class DeliveryState(StrEnum):
     DEAD = "dead"
     """Given up."""
     DROPPED = "dropped"
-    """Its webhook was removed."""
+    """Its webhook was removed, or registered again for other events."""
     SUPERSEDED = "superseded"
     """A later delivery says all that it says."""
 

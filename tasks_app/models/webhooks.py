@@ -6,6 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from a2a.notices import names_of
 from tasks_app.models.states import DeliveryState, WebhookState
 
 LANGUAGE = "case when {0}version = '' then {0}language else 'a2a-' || {0}version end"
@@ -36,6 +37,9 @@ class Webhook(models.Model):
     version = models.CharField(max_length=8, help_text="The A2A version of its deliveries; empty in another language.")
     language = models.CharField(
         max_length=32, null=True, help_text="The language of its deliveries; null: it follows from the version."
+    )
+    notices = models.SmallIntegerField(
+        null=True, help_text="The filter of its deliveries, a bit for each notice; null: all events."
     )
     url = models.TextField(help_text="Scheme and host; of a row that is not sealed yet, the whole address.")
     address = models.TextField(null=True, help_text="Sealed: the whole address.")
@@ -99,6 +103,11 @@ class Webhook(models.Model):
     def language_name(self) -> str:
         """The name of the language."""
         return language_of(self.version, self.language)
+
+    @property
+    def notice_names(self) -> list[str]:
+        """The names of the notices that it gets."""
+        return names_of(self.notices)
 
 
 class Delivery(models.Model):

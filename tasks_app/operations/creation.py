@@ -65,7 +65,7 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
 def _add_webhook(config: PushConfig, item: Create, plan: Plan) -> None:
     """Add the webhook that came with the message, and the deliveries of the first events to it."""
     item.webhook = webhook_row(config, plan.run.task_id, plan.now, plan.context.caller)
-    item.deliveries = deliveries(item.webhook.id, config.language, item.events, plan.now)
+    item.deliveries = deliveries(item.webhook.id, config.language, item.events, plan.now, item.webhook.notices)
     if item.deliveries:
         item.webhook.due_at = plan.now
     if item.task:

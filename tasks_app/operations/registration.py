@@ -66,6 +66,7 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime, caller: Caller)
         name=config.id or default_id,
         version=version,
         language=config.language,
+        notices=config.notices if push.filters else None,
         url=site_of(config.url),
         address=seal(config.url),
         key_id=caller.key_id,

@@ -8,12 +8,14 @@ from django.conf import settings
 
 from a2a.answers import PushConfigPage
 from a2a.errors import InvalidParams, RateLimited, TaskNotFound
+from a2a.languages import push_of
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import PushConfig
 from tasks_app import clock
 from tasks_app.callers.access import sight
 from tasks_app.callers.buckets import Buckets
 from tasks_app.database.keyset import Keyset, Position, fetch_page
+from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Full, Register, Remove, register, remove
 from tasks_app.models import Webhook
@@ -21,7 +23,7 @@ from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await, Context, Done, Grant
 from tasks_app.operations.registration import check_address, too_many, webhook_row
 from tasks_app.operations.tasks import find
-from tasks_app.sealing import Unreadable, url_of
+from tasks_app.sealing import Unreadable, has_same_url, url_of
 
 POLL_SECONDS = 0.2
 """Seconds between two looks at a try under way."""
@@ -47,6 +49,8 @@ async def create(request: CreatePushConfig, context: Context) -> Grant:
     _count_registration(context.caller.owner_id)
     await check_address(request.config)
     row = webhook_row(request.config, head.task_id, clock.now(), context.caller)
+    if request.config.id is None and push_of(request.config.language)[0].one_for_address:
+        row.name = (await DoSlowly(lambda: _find_name(row))) or row.name
     entry = context.exchange.entry(row.name)
     item = Register(row=row, sight=sight(context.caller, head.task_id), entry=entry)
     try:
@@ -65,8 +69,17 @@ async def create(request: CreatePushConfig, context: Context) -> Grant:
         schemes=request.config.schemes,
         token=request.config.token,
         language=request.config.language,
+        notices=row.notices,
+        created_at=row.created_at,
     )
     return _answer(context, answer)
+
+
+def _find_name(row: WebhookRow) -> str | None:
+    """Return the name of the task's webhook in the same language with the same address; None if it has none."""
+    rows = Webhook.objects.filter(task_id=row.task_id, host=row.host, version=row.version, language=row.language)
+    rows = rows.exclude(state=WebhookState.REMOVED).order_by("created_at", "id")
+    return next((other.name for other in rows if has_same_url(other, row)), None)
 
 
 def _count_registration(owner_id: int) -> None:
@@ -147,5 +160,11 @@ def _config_of(row: Webhook) -> PushConfig:
     except Unreadable:
         url = row.url
     return PushConfig(
-        id=row.name, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), language=row.language_name
+        id=row.name,
+        task_id=row.task_id,
+        url=url,
+        schemes=tuple(row.schemes.split()),
+        language=row.language_name,
+        notices=row.notices,
+        created_at=row.created_at,
     )

@@ -78,7 +78,8 @@ def readable_body(row: Delivery, base: str | None = None) -> str:
     if row.body is not None:
         return with_files(row.body, base)
     try:
-        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, language=row.language_name))
+        notices = Webhook.objects.filter(pk=row.webhook_id).values_list("notices", flat=True).first()
+        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, language=row.language_name, notices=notices))
     except (DatabaseError, InterfaceError):
         raise
     except Exception:

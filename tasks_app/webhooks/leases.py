@@ -56,6 +56,7 @@ class DeliveryLease(Struct, frozen=True, kw_only=True):
     task_id: str
     seq: int
     language: str
+    notices: int | None
     body: str | None
     """The stored body, in rows of an earlier version. None: the body is made from the log."""
     attempt: int
@@ -150,6 +151,7 @@ def _lease_of(webhook: Webhook, owner_id: int, head: Delivery, holder: str, unti
         task_id=head.task_id,
         seq=head.seq,
         language=head.language_name,
+        notices=webhook.notices,
         body=head.body,
         attempt=head.attempt,
         url=webhook.url,
@@ -215,6 +217,8 @@ def _settle_webhook(
     again = now
     if not is_outdated and delivery.state == DeliveryState.WAITING and decision is Decision.RETRY and not late:
         again = next_try(result, delivery.attempt, now, chance)
+    elif not is_outdated and decision is Decision.DROP:
+        set_state(mine.filter(pk=delivery.pk), DeliveryState.DROPPED, done_at=now)
     elif not is_outdated and not is_delivered:
         end(mine.filter(pk=delivery.pk), now)
     webhook.lease_owner = webhook.lease_until = None

@@ -36,8 +36,10 @@ def with_files(body: str, base: str | None = None) -> str:
 
 def headers(lease: DeliveryLease, body: str, now: datetime) -> dict[str, str]:
     """Return the headers, with the id of the delivery and the signature of the body. Raises Unreadable."""
+    push, _ = push_of(lease.language)
+    secret = unseal(lease.secret)
     result = {
-        "Content-Type": push_of(lease.language)[0].media,
+        "Content-Type": push.media,
         "User-Agent": "Taskdesk",
         "Accept-Encoding": "identity",
         "Connection": "close",
@@ -46,8 +48,10 @@ def headers(lease: DeliveryLease, body: str, now: datetime) -> dict[str, str]:
         # Standard Webhooks 1.0: each try has the same id, but a time and a signature of its own.
         "webhook-id": lease.delivery,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(unseal(lease.secret)).sign(lease.delivery, now, body),
+        "webhook-signature": Webhook(secret).sign(lease.delivery, now, body),
     }
+    if push.sign:
+        result |= push.sign(secret, body.encode())
     scheme = lease.schemes.partition(" ")[0]
     if lease.credentials and scheme.lower() != SIGNING_SCHEME:
         result["Authorization"] = f"{scheme} {unseal(lease.credentials)}"

@@ -21,6 +21,8 @@ class Decision(Enum):
     DELIVERED = auto()
     RETRY = auto()
     GIVE_UP = auto()
+    DROP = auto()
+    """The webhook does not want the event any more."""
     DISABLE = auto()
     """The receiver is gone: give up the delivery, and disable the webhook."""
 
@@ -33,6 +35,8 @@ class TryResult(Struct, frozen=True, kw_only=True):
     retry_after: str = ""
     hopeless: bool = False
     """Whether another try would end the same way."""
+    is_unwanted: bool = False
+    """Whether the filter of the webhook does not let the event pass any more. Nothing was sent."""
     is_made: bool = True
     """False if nothing was sent, because the receiver has not agreed to deliveries."""
     size: int = 0
@@ -46,6 +50,8 @@ def decide(result: TryResult) -> Decision:
     status ends the delivery.
     """
     status = result.status
+    if result.is_unwanted:
+        return Decision.DROP
     if status is None:
         return Decision.GIVE_UP if result.hopeless else Decision.RETRY
     if 200 <= status < 300:

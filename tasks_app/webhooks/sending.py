@@ -24,7 +24,7 @@ from tasks_app.callers.buckets import Buckets
 from tasks_app.database.bridge import bridge
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
-from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, seal_addresses
+from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
 from tasks_app.hints import hints
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
@@ -191,7 +191,7 @@ class Sender:
         try:
             body = await _body(lease)
         except NoBody as error:
-            return TryResult(error=str(error), hopeless=True)
+            return TryResult(error=str(error), hopeless=True, is_unwanted=isinstance(error, Unwanted))
         size = len(body.encode())
         if not self.volumes.use(lease.owner_id, size, began):
             raise Postponement(self.volumes.wait(lease.owner_id, began), leases.byte_limit_reason())
@@ -218,7 +218,7 @@ async def _body(lease: DeliveryLease) -> str:
     """Return the body of the delivery. Raises NoBody, and Postponement if the database fails."""
     if lease.body is not None:
         return lease.body
-    item = MakeBody(task_id=lease.task_id, seq=lease.seq, language=lease.language)
+    item = MakeBody(task_id=lease.task_id, seq=lease.seq, language=lease.language, notices=lease.notices)
     try:
         body = await bridge.ask(item)
     except (DatabaseError, InterfaceError) as error:

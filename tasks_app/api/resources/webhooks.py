@@ -18,10 +18,12 @@ from tasks_app.webhooks import ActRefused
 
 class WebhookRow(Row):
     site = serializers.SerializerMethodField(help_text="The scheme and the host of its address.")
+    language = serializers.CharField(source="language_name", help_text="The language of its deliveries.")
+    events = serializers.ListField(source="notice_names", help_text="The kinds of changes that it hears of.")
 
     class Meta:
         model = Webhook
-        fields = ("id", "task_id", "name", "version", "site", *columns.WEBHOOK)
+        fields = ("id", "task_id", "name", "version", "language", "events", "site", *columns.WEBHOOK)
 
     def get_site(self, row: Webhook) -> str:
         """Return the address without its path, which may contain a secret."""

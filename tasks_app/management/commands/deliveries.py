@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 from django.core.management.base import CommandError
 from django.db.models import Model
 
+from a2a.notices import names_of
 from tasks_app import webhooks
 from tasks_app.management.arguments import add_examples, add_limit, add_operator, read_ids, read_operator
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Delivery, DeliveryTry, Webhook
+from tasks_app.models.webhooks import language_of
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
 from tasks_app.sealing import site_of
 from tasks_app.webhooks import ActRefused, Answer
 
-WEBHOOK = ("id", "task_id", "name", "version", "url", *columns.WEBHOOK)
+WEBHOOK = ("id", "task_id", "name", "version", "language", "notices", "url", *columns.WEBHOOK)
 
 
 class Verb(NamedTuple):
@@ -117,7 +119,8 @@ def rename_columns(row: dict[str, Any]) -> dict[str, Any]:
     """
     if "url" not in row:
         return row
-    safe = row | {"url": site_of(row["url"])}
+    safe = row | {"url": site_of(row["url"]), "language": language_of(row["version"], row["language"])}
+    safe["events"] = names_of(safe.pop("notices"))
     return {"webhook_id" if name == "id" else name: value for name, value in safe.items()}
 
 
