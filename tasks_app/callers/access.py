@@ -44,6 +44,9 @@ class Caller(Struct, frozen=True, kw_only=True):
     credential: str = ""
     """The key, account or user that it was recognised by, as `kind:id`, such as `key:12`; empty for an operator who
     acts for it."""
+    reference: str = ""
+    """The access token, as `token:7`, to which tickets and links refer in place of the credential, because it ends
+    sooner; empty if they refer to the credential."""
     agents: frozenset[str] | None = None
     """The agents at whose addresses the credential is valid; None for the whole server."""
     expires_at: float | None = None

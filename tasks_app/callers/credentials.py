@@ -1,6 +1,7 @@
 """Callers by the credential that they were recognised by, for permissions that outlive a call: links and tickets.
 
-The evidence itself is not stored. A link or a ticket refers to the credential instead, as Caller.credential does.
+The evidence itself is not stored. A link or a ticket refers to the credential instead, as Caller.credential does, or to
+the row of the access token, as Caller.reference does.
 """
 
 from collections import defaultdict
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import msgspec
+from django.conf import settings
 from django.utils.module_loading import import_string
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,8 +27,9 @@ KINDS = {
     "key": "tasks_app.callers.credentials.find_keys",
     "oidc": "tasks_app.callers.service_accounts.find_again",
     "mtls": "tasks_app.callers.service_accounts.find_again",
+    "token": "tasks_app.oauth.scheme.find_again",
 }
-"""The finder of each kind of credential. A caller of another kind gets no tickets, and makes no links."""
+"""The finder of each kind of reference. A caller of another kind gets no tickets, and makes no links."""
 
 
 class FindAgain(Work[Caller | None], Struct, frozen=True):
@@ -36,6 +39,7 @@ class FindAgain(Work[Caller | None], Struct, frozen=True):
     repeatable = True
 
     credential: str
+    """The credential or the token, as `kind:id`."""
     owner_id: int
     since: float
     """The time at which the evidence was valid, in seconds since 1970."""
@@ -51,7 +55,7 @@ class FindAgain(Work[Caller | None], Struct, frozen=True):
             by_kind[kind].append((pk, item.since))
         callers: dict[tuple[str, int, float], Caller | None] = {}
         for kind, ids in by_kind.items():
-            find: Finder | None = import_string(KINDS[kind]) if kind in KINDS else None
+            find = _finder(kind)
             results = find(ids) if find else [None] * len(ids)
             callers.update(((kind, *one), caller) for one, caller in zip(ids, results, strict=True))
         return [item._cut(callers[*item.name, item.since]) for item in items]
@@ -75,10 +79,11 @@ class FindAgain(Work[Caller | None], Struct, frozen=True):
 
 def reference_to(caller: Caller) -> FindAgain | None:
     """Return the work item that finds a caller again; None if its kind of credential allows none."""
-    if caller.credential.partition(":")[0] not in KINDS:
+    reference = caller.reference or caller.credential
+    if reference.partition(":")[0] not in KINDS:
         return None
     since = clock.now().timestamp() if caller.issued_at is None else caller.issued_at
-    return FindAgain(caller.credential, caller.owner_id, since, tuple(sorted(caller.scopes)), caller.expires_at)
+    return FindAgain(reference, caller.owner_id, since, tuple(sorted(caller.scopes)), caller.expires_at)
 
 
 def encode(reference: FindAgain) -> str:
@@ -89,6 +94,14 @@ def encode(reference: FindAgain) -> str:
 def decode(text: str) -> FindAgain:
     """Return the reference in a text. Raises ValueError."""
     return msgspec.json.decode(text, type=FindAgain)
+
+
+def _finder(kind: str) -> Finder | None:
+    """Return the finder of a kind; None for an unknown one, and for tokens while the OAuth server is off."""
+    if kind not in KINDS or (kind == "token" and not settings.A2A_OAUTH):
+        return None
+    finder: Finder = import_string(KINDS[kind])
+    return finder
 
 
 def find_keys(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:

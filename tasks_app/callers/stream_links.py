@@ -24,7 +24,7 @@ from tasks_app.models import ApiKey, Principal
 _SALT = "tasks_app.stream_links"
 UNSIGNED = "this link was not made by this server for this task, or was changed: make a new one"
 EXPIRED = "this link has expired: make a new one"
-NO_KEY = "the key that made this link is not valid any more: make a new one with another key"
+NO_KEY = "the key or token that made this link is not valid any more: make a new one with another"
 
 
 class StreamLink(Struct, frozen=True, array_like=True):
@@ -76,7 +76,7 @@ def make_link(
         return StreamLink(task_id, owner_id, maker.key_id if maker else None, until, number)
     reference = reference_to(maker)
     if reference is None:
-        raise UnsupportedOperation(detail="links are made by callers with an API key or a service account")
+        raise UnsupportedOperation(detail="links are made by callers with an API key, a token or a certificate")
     if maker.expires_at is not None:
         until = min(until, int(maker.expires_at))
     return StreamLink(task_id, owner_id, None, until, number, reference.credential, now)

@@ -51,9 +51,17 @@ def caller_of(token: Any) -> Caller | ExpiredKey | None:
         # The operator may have taken scopes from the client after the token was issued.
         frozenset(token.scope.split()).intersection(client.scopes.split()),
         credential=f"oauth:{client.pk}",
+        reference=f"token:{token.pk}",
         expires_at=token.expires.timestamp(),
         agents=agents_of(token.resource),
     )
+
+
+def find_again(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:
+    """Return the callers of access tokens by the ids of their rows. A revoked token has no row any more."""
+    rows = AccessToken.objects.select_related("application__principal__tenant", "user").in_bulk({pk for pk, _ in ids})
+    callers = [caller_of(rows[pk]) if pk in rows else None for pk, _ in ids]
+    return [caller if isinstance(caller, Caller) else None for caller in callers]
 
 
 def is_valid(token: Any) -> bool:

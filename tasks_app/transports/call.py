@@ -119,10 +119,13 @@ class Call(Struct, kw_only=True):
             if not admits(recognition.caller.networks, self.peer):
                 refused_calls.count(recognition.caller, OTHER_NETWORK, self.peer)
                 raise InvalidKey
-            agents = recognition.caller.agents
-            if agents is not None and self.agent not in agents:
+            if not self.is_for(recognition.caller):
                 raise InvalidKey
             self.identity, self.proof = recognition.caller, recognition.proof
+
+    def is_for(self, caller: Caller) -> bool:
+        """Return whether the credential of the caller is valid at the address of the call."""
+        return caller.agents is None or self.agent in caller.agents
 
     def origin(self) -> str:
         """Return the address for limits of strangers; empty if it is not known."""

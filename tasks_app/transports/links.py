@@ -138,7 +138,7 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
         call.identity = await bridge.ask(call.proof)
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, "a link") from None
-    if call.identity is None:
+    if call.identity is None or not call.is_for(call.identity):
         raise Refusal(403, NO_KEY)
     return call, link
 

@@ -71,5 +71,5 @@ def _holder_of(call: Call) -> tuple[str, ...]:
     if call.evidence is not None and call.caller.key_id is not None:
         return digests_of(call.evidence)
     if (reference := reference_to(call.caller)) is None:
-        raise Refusal(400, "a ticket stands for an API key or a service account, and this caller has neither")
+        raise Refusal(400, "a ticket stands for an API key, a token or a certificate, and this caller has none of them")
     return (encode(reference),)

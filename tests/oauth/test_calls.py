@@ -1,10 +1,14 @@
 """Calls with access tokens, at every door that takes credentials."""
 
 import json
+import time
+from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.conftest import until
 from tests.oauth.conftest import Site, get, post
@@ -97,6 +101,76 @@ def test_a_token_for_one_agent_is_refused_elsewhere(site: Site) -> None:
     assert post(f"{site.url}/links", json={"id": "x"}, headers=headers).status_code == 401
     whole = site.token(resource=site.url)["access_token"]
     assert rpc(site, whole, path="/agents/story/jsonrpc").status_code == 200
+
+
+def ticket(site: Site, token: str, path: str = "/ws") -> str:
+    answer = post(f"{site.url}{path}/ticket", headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["ticket"])
+
+
+def ask_socket(site: Site, ticket: str, method: str, path: str = "/ws") -> dict[str, Any] | int:
+    """Return the answer to a call on a socket that a ticket opens, or the status of the refused handshake."""
+    address = f"{site.url.replace('http', 'ws', 1)}{path}?A2A-Version=1.0&ticket={ticket}"
+    try:
+        with connect(address, open_timeout=30) as socket:
+            socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "none"}}))
+            return dict(json.loads(socket.recv(30)))
+    except InvalidStatus as refused:
+        return refused.response.status_code
+
+
+def test_a_ticket_of_a_token_opens_a_socket_with_its_scopes_until_it_is_revoked(site: Site) -> None:
+    token = site.token("reader")["access_token"]
+    first, second = ticket(site, token), ticket(site, token)
+    answer = ask_socket(site, first, "GetTask")
+    assert isinstance(answer, dict)
+    assert "ask" in answer["error"]["message"], "there is no such task"
+    third = ticket(site, token)
+    answer = ask_socket(site, third, "CancelTask")
+    assert isinstance(answer, dict)
+    assert "tasks:cancel" in json.dumps(answer["error"])
+    assert site.form("reader", "/oauth2/revoke", token=token).status_code == 200
+    until(lambda: rpc(site, token).status_code == 401, "the token is refused")
+    assert ask_socket(site, second, "GetTask") == 401
+
+
+def test_a_ticket_of_a_token_for_one_agent_opens_no_other_address(site: Site) -> None:
+    token = site.token(resource=f"{site.url}/agents/echo/jsonrpc")["access_token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    assert post(f"{site.url}/ws/ticket", headers=headers).status_code == 401
+    narrow = ticket(site, token, "/agents/echo/ws")
+    assert ask_socket(site, narrow, "GetTask") == 401
+    assert isinstance(ask_socket(site, narrow, "GetTask", "/agents/echo/ws"), dict)
+
+
+def follow(url: str) -> int:
+    with httpx.stream("GET", url, timeout=30) as stream:
+        return stream.status_code
+
+
+def test_a_link_of_a_token_ends_with_the_token(site: Site) -> None:
+    token = site.token(resource=f"{site.url}/agents/echo/jsonrpc")["access_token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    task = rpc(site, token, "SendMessage", "/agents/echo/jsonrpc", **SEND).json()["result"]["task"]["id"]
+    made = post(f"{site.url}/agents/echo/links", json={"taskId": task}, headers=headers).json()
+    assert follow(made["url"]) == 200
+    assert follow(made["url"].replace("/agents/echo", "")) == 403
+    assert site.form("robot", "/oauth2/revoke", token=token).status_code == 200
+    assert follow(made["url"]) == 403
+
+
+def test_a_link_lasts_no_longer_than_its_token(site: Site) -> None:
+    token = site.token()["access_token"]
+    task = rpc(site, token, "SendMessage", **SEND).json()["result"]["task"]["id"]
+    expire(site, 100)
+    headers = {"Authorization": f"Bearer {token}"}
+    until(lambda: lifetime(post(f"{site.url}/links", json={"taskId": task}, headers=headers)) <= 100, "it is shorter")
+
+
+def lifetime(answer: httpx.Response) -> float:
+    """Return the seconds until a new link expires."""
+    return datetime.fromisoformat(answer.json()["expiresAt"]).timestamp() - time.time()
 
 
 def test_a_caller_without_a_token_is_led_to_the_documents(site: Site) -> None:
