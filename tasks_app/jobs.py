@@ -21,6 +21,7 @@ from django.core import checks
 from kombu import Queue
 
 from a2a.agents import registry
+from tasks_app.counters import broker_messages
 from tasks_app.hints import hints
 from tasks_app.hints.dispatch import WAKE, queues_of_agents
 from tasks_app.process import services
@@ -62,6 +63,12 @@ def wake() -> None:
 @signals.setup_logging.connect
 def keep_logging(**_: Any) -> None:
     """Keep the log as settings configured it: Celery leaves it alone when this signal has a receiver."""
+
+
+@signals.task_received.connect
+def count_message(**_: Any) -> None:
+    """Count a message from the broker."""
+    broker_messages.add(("celery", "received"))
 
 
 @signals.celeryd_init.connect

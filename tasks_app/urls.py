@@ -15,6 +15,7 @@ from tasks_app.transports.enveloped import enveloped
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front
 from tasks_app.transports.links import create, follow
+from tasks_app.transports.metrics import metrics
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
 from tasks_app.transports.tickets import ticket
@@ -85,5 +86,7 @@ urlpatterns = [
     *(path(f"{root}links", create) for root in ROOTS),
     *(path(f"{root}links/<str:task>", follow) for root in ROOTS),
     path("healthz", healthz),
+    path("health", readyz),
     path("readyz", readyz),
+    path("metrics", metrics),
 ]

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from a2a.errors import RateLimited
+from tasks_app.database.counting import count_results
 from tasks_app.database.errors import Busy
 from tasks_app.database.sessions import begin_statements, keep_connection_usable, limit_statements
 from tasks_app.database.waits import AnyFuture, Entry
@@ -117,6 +118,7 @@ class Lane:
         except Exception as error:
             # The lane goes on with the next group, whatever the error.
             log.exception("lane %s: %d %s failed", self.name, len(entries), type(entries[0].item).__name__)
+            count_results(kind, [error] * len(entries))
             settle(entries, [error] * len(entries))
         finally:
             self._finish(me, entries)
@@ -126,7 +128,9 @@ class Lane:
         if live := begin(entries, time.monotonic()):
             keep_connection_usable()
             begin_statements()
-            settle(live, self.do_group(kind, [entry.item for entry in live]))
+            results = self.do_group(kind, [entry.item for entry in live])
+            count_results(kind, results)
+            settle(live, results)
 
     def _next(self, me: int) -> Group | None:
         with self.ready:

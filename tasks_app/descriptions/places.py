@@ -150,4 +150,19 @@ PLACES = (
         scope=None,
         answers={200: "It can work.", 503: "It cannot work, with the reasons."},
     ),
+    Place(
+        verb="GET",
+        path="/health",
+        summary="Return whether the process can work, as /readyz does",
+        scope=None,
+        answers={200: "It can work.", 503: "It cannot work, with the reasons."},
+    ),
+    Place(
+        verb="GET",
+        path="/metrics",
+        summary="Return the counters of the process to operators, by a token of theirs",
+        scope=ANY,
+        answers={200: "The counters in the text format of Prometheus.", 429: "Too many wrong tokens.", **KEY},
+        media="text/plain",
+    ),
 )

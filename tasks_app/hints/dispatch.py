@@ -14,6 +14,7 @@ from django.conf import settings
 from django.utils.module_loading import autodiscover_modules, import_string
 
 from a2a.agents import registry
+from tasks_app.counters import broker_messages
 from tasks_app.hints import hints
 
 if TYPE_CHECKING:  # commands that only look start in half the time without it
@@ -113,6 +114,7 @@ class CeleryDispatcher:
                 try:
                     self._publish_all(app, connection)
                 except Exception as error:  # noqa: BLE001  # whatever it is, the offers stay
+                    broker_messages.add(("celery", "failed"))
                     self._report_failure(error)
                     self.stopping.wait(PATIENCE)
 
@@ -175,6 +177,7 @@ def publish(app: "Celery", producer: "Producer", queue: str) -> None:
     producer.publish(
         message.body, exchange="", routing_key=queue, headers=message.headers, serializer="json", **message.properties
     )
+    broker_messages.add(("celery", "published"))
 
 
 def waiting(app: "Celery", producer: "Producer", queue: str) -> int:

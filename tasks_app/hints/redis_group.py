@@ -20,6 +20,7 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 from a2a.states import ACTIVE
+from tasks_app.counters import broker_messages
 from tasks_app.hints.local import Reached, hints
 
 log = logging.getLogger(__name__)
@@ -131,17 +132,22 @@ class Broadcast:
                 continue  # The last round has published these hints.
             try:
                 if not has_news:
-                    client.publish(*encode_message(layer, message(self.me, [])))
+                    self._publish(client, layer, [])
                 while self.waiting:
                     news = [self.waiting.popleft() for _ in range(min(NEWS, len(self.waiting)))]
-                    client.publish(*encode_message(layer, message(self.me, news)))
+                    self._publish(client, layer, news)
             except Exception as error:  # noqa: BLE001  # any error may be gone at the next attempt
+                broker_messages.add(("redis", "failed"))
                 self._report_failure(error)
                 self.waiting.clear()
                 self.stopping.wait(PATIENCE)
             else:
                 self._report_success()
         client.close()
+
+    def _publish(self, client: "redis.Redis", layer: Any, news: list[Reached]) -> None:
+        client.publish(*encode_message(layer, message(self.me, news)))
+        broker_messages.add(("redis", "published"))
 
     def _report_failure(self, error: Exception) -> None:
         if not self.trouble:
@@ -188,8 +194,10 @@ class Broadcast:
                 continue
             except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
                 log.warning("a message in the group of hints is not a hint: %s", error)
+                broker_messages.add(("redis", "failed"))
                 continue
             if news:
+                broker_messages.add(("redis", "received"))
                 hints.notify(news)
 
     async def _join(self, layer: Any) -> str:
