@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from a2a.envelopes import Envelope, Member
 from a2a.envelopes.bare import ENVELOPE, form
-from a2a.errors import Error, MethodNotFound, VersionNotSupported
+from a2a.errors import Error, InvalidRequest, MethodNotFound, VersionNotSupported
 from a2a.language import Dialect, Language, Method, Route
 
 AnyLanguage = TypeVar("AnyLanguage", bound=Language)
@@ -75,8 +75,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         for row in self.rows:
             if row.spelling is None or row.spelling.fullmatch(member.method):
                 language = row.choose(row.languages, member, version, pin)
+                if language.is_closed:
+                    self._check_closed(member, language)
                 return language, language.methods[member.method]
         raise CallError(MethodNotFound())
+
+    def _check_closed(self, member: Member, language: Language) -> None:
+        """Check the envelope of a call in a language that allows no more members. Raises CallError."""
+        try:
+            self.envelope.check_closed(member)
+        except InvalidRequest as error:
+            raise CallError(error, language) from None
 
 
 def by_method(languages: Sequence[Language], member: Member, version: str | None, pin: str | None) -> Language:

@@ -123,6 +123,15 @@ class Language(Struct, frozen=True, kw_only=True):
     """The spelling of scopes in its errors. ACP asks every caller for a scope of its own besides that of the method."""
     words: Callable[[Error], Error] = identity
     """Rewrites an operation's error in the words of this language."""
+    is_closed: bool = False
+    """True if an envelope has no members but its own, and its params are an object. JSON-RPC 2.0 allows more."""
+    needs_tls: bool = False
+    """True if its calls come over TLS alone, except to development servers."""
+    answers_strangers: bool = False
+    """True if a call without valid credentials is refused in this language. Otherwise it is refused in the neutral one,
+    because callers are identified before a language is chosen."""
+    dates_errors: bool = False
+    """True if each of its errors has the fact `timestamp`."""
     errors_as_stream: bool = False
     """True if a client that accepts only a stream, and names no version, gets an error as the one event of a stream."""
     encode_chunk: Callable[[ChunkDocument], bytes] | None = None

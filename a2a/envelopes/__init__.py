@@ -65,6 +65,9 @@ class Envelope(Struct, frozen=True, kw_only=True):
     """Returns the media type of answers in a language."""
     tail: bytes = b""
     """The bytes after a result."""
+    check_closed: Callable[[Member], None] = lambda member: None
+    """Checks that a call has no members but those of the envelope, and that its params are an object. Raises
+    InvalidRequest."""
 
     def reply(self, rpc_id: Id, result: bytes) -> bytes:
         """Return the answer to a successful call. The result is encoded JSON."""

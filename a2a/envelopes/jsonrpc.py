@@ -18,6 +18,8 @@ MAX_ID = 1_024
 MAX_FLOAT_ID = 2**53
 """The largest id with a fraction point. A larger float may differ from the number that was sent."""
 MEDIA = "application/json"
+MEMBERS = frozenset({"jsonrpc", "method", "params", "id"})
+"""The members of a request (JSON-RPC 2.0, section 4)."""
 
 
 def parse(body: bytes) -> AnyMember | list[AnyMember]:
@@ -48,7 +50,26 @@ def failure(rpc_id: Id, error: Error, language: Language, status: int | None = N
     return Failure(payload, language.code(error), status or language.status(error))
 
 
-ENVELOPE = Envelope(name="jsonrpc", parse=parse, head=head, tail=b"}", failure=failure, media=lambda language: MEDIA)
+def check_closed(member: Member) -> None:
+    """Check that a call has no members but those of JSON-RPC, and that its params are an object. Raises
+    InvalidRequest."""
+    extra = sorted(member.source.keys() - MEMBERS) if isinstance(member.source, dict) else []
+    if extra:
+        names = ", ".join(sorted(MEMBERS))
+        raise InvalidRequest(detail=f"a request has the members {names} and no other, such as {extra[0][:64]}")
+    if member.params is not UNSET and not isinstance(member.params, dict):
+        raise InvalidRequest(detail=f"params must be an object, not {_kind(member.params)}")
+
+
+ENVELOPE = Envelope(
+    name="jsonrpc",
+    parse=parse,
+    head=head,
+    tail=b"}",
+    failure=failure,
+    media=lambda language: MEDIA,
+    check_closed=check_closed,
+)
 
 
 def _member(value: Any, nul: bool) -> AnyMember:

@@ -122,6 +122,11 @@ def challenge(error: str = "") -> str:
     return ", ".join(f"{name} {_join(parameters)}" for name, parameters in challenges.items())
 
 
+def token_url() -> str:
+    """Return the address at which tokens are issued, as cards show it; empty if no scheme that is on has one."""
+    return next((form.flow.token_url for form in security().values() if form.flow), "")
+
+
 def bearer_token(meta: Mapping[str, Any]) -> str:
     """Return the token of `Authorization: Bearer`; empty without one."""
     scheme, _, value = meta.get("HTTP_AUTHORIZATION", "").partition(" ")

@@ -45,6 +45,13 @@ WRITE_STREAMS = _right("tasks:write", "acp:streams:write")
 IDENTIFY = _right("tasks:read", "acp:agent:identify", "tasks:write", "tasks:cancel")
 """The right that ACP asks of every caller. Each of our own scopes grants it."""
 
+
+def scopes_of(right: Right | None, spelling: Spelling) -> tuple[str, ...]:
+    """Return the scopes that a call needs for a right, by their names in a spelling. In ACP, every call needs one."""
+    own = (right.spelled(spelling),) if right else ()
+    return (IDENTIFY.acp, *own) if spelling == "acp" else own
+
+
 OWN = {
     READ.scope: "Read tasks, follow them, read their webhooks, the extended card and the descriptions.",
     WRITE.scope: "Send messages, which begin and continue tasks, and register and remove webhooks.",

@@ -27,6 +27,11 @@ def address_of(request: HttpRequest) -> str:
     return ""
 
 
+def is_secure(request: HttpRequest) -> bool:
+    """Return whether the request came over TLS: to this server, or to a proxy whose headers are trusted."""
+    return _read_host(request)[0] == "https"
+
+
 def listening() -> str:
     """Return the address at which this process listens."""
     host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST

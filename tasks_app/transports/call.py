@@ -13,10 +13,12 @@ from django.db import InterfaceError, OperationalError
 from msgspec import Struct, UnsetType
 
 from a2a.choice import Endpoint
+from a2a.dialects.params import write_time
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, InvalidKey, Unavailable
 from a2a.language import Spelling
+from tasks_app import clock
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller
@@ -51,6 +53,8 @@ class Call(Struct, kw_only=True):
     """Returns a header by its name in HTTP, or the equivalent of the door."""
     address: Callable[[], str]
     """Returns the base URL to which the call was sent; empty if that is not an address of ours."""
+    is_secure: Callable[[], bool] = lambda: True
+    """Returns whether the call came over TLS, or by a door that no network reaches."""
     version: str | None = None
     """The A2A-Version of the call."""
     agent: str | None = None
@@ -173,6 +177,11 @@ class Reply(Struct, kw_only=True):
         """Take a large payload out of the account. A door calls this once the payload is sent, or cannot be sent."""
         if self.holding:
             self.holding.release()
+
+
+def date(error: Error) -> None:
+    """Add the time of day to the facts of an error."""
+    error.facts["timestamp"] = write_time(clock.now())
 
 
 def fault(exchange: OpenExchange, cause: Exception) -> Error:

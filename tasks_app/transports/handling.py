@@ -31,12 +31,13 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, cost_of, perform, wait_on
-from tasks_app.transports.call import Call, Reply, fault
+from tasks_app.transports.call import Call, Reply, date, fault
 from tasks_app.transports.chunk_streams import ChunkStream
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer
 
+TLS_ADVICE = "use https or wss; behind a proxy that ends TLS, A2A_TRUST_FORWARDED names its headers"
 Selection = tuple[Language, Method, Any]
 """The language, the method and the params of a call."""
 
@@ -197,9 +198,17 @@ def _read(
         method = method.as_stream
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
+    if language.needs_tls:
+        _check_tls(call)
     authorize(method.request, call.caller, language.spelling)
     exchange.is_change = method.request.changes
     return language, method, _complete(call, language, method.request, method.decode(params))
+
+
+def _check_tls(call: Call) -> None:
+    """Check that a call came over TLS. Development servers listen on loopback only. Raises InvalidRequest."""
+    if not (settings.DEVELOPMENT or settings.DEBUG or call.is_secure()):
+        raise InvalidRequest(detail=f"calls in this language must come over TLS: {TLS_ADVICE}")
 
 
 def _complete(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
@@ -327,6 +336,8 @@ def _fail(
     """Record an error, and return the reply, in the language if one is chosen. It is empty for a notification."""
     # The frames of the traceback may hold a large answer, which would live until garbage is collected.
     error.__traceback__ = None
+    if language and language.dates_errors:
+        date(error)
     failure, silent = wrapping.failure(error, language), wrapping.silent
     exchange.fail()
     outcome, status = ("notified", 204) if silent else ("error", failure.status)

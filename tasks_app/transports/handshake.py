@@ -22,7 +22,7 @@ from tasks_app.callers.credentials import decode
 from tasks_app.callers.paths import RESERVED
 from tasks_app.callers.permissions import may_see
 from tasks_app.callers.schemes import Evidence, evidence_in
-from tasks_app.cards.addresses import address_of
+from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.transports.call import Call
 from tasks_app.transports.frames import adapt
 from tasks_app.transports.http import Refusal, call_of, fault_of_key, over_limit, refuse
@@ -68,8 +68,10 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     _check_origin(request)
     call = call_of(request, ENDPOINT, agent)
     address = address_of(request)
+    secure = is_secure(request)
     call.door, call.has_status, call.adapt, call.address = DOOR, False, adapt, lambda: address
     call.on_socket = True
+    call.is_secure = lambda: secure
     call.evidence = call.evidence or _evidence_in(request, protocols)
     ticket = _ticket_of(request, has_key=call.evidence is not None)
     if ticket is None and call.evidence is None:

@@ -18,7 +18,7 @@ from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthent
 from a2a.sse import last_seen
 from tasks_app.callers.peers import origin_of, peer_of, trace_of
 from tasks_app.callers.schemes import challenge, evidence_in
-from tasks_app.cards.addresses import address_of
+from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.refusals import close_refused
 from tasks_app.transports.call import Call, fault_with
@@ -121,6 +121,7 @@ def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) 
         evidence=evidence_in(meta),
         metadata=partial(header_of, meta),
         address=partial(address_of, request),
+        is_secure=partial(is_secure, request),
         version=version_of(request),
         agent=agent,
         after=last_seen(meta.get("HTTP_LAST_EVENT_ID")),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from a2a.choice import CallError
 from a2a.documents import Encoded, join_pieces
-from a2a.envelopes import AnyMember, BadMember, Envelope
+from a2a.envelopes import AnyMember, BadMember, Envelope, Member
 from a2a.envelopes.body import nul_in
 from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.language import Language, Method
@@ -118,7 +118,8 @@ async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body:
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         rpc_id = None if single is None or single.id is UNSET else single.id
-        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error)
+        choice = _choose_for_stranger(call, single)
+        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, choice)
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
@@ -173,6 +174,18 @@ def _choose(call: Call, member: AnyMember) -> Choice:
         return call.endpoint.choose(member, call.version, call.caller.language)
     except CallError as error:
         return error
+
+
+def _choose_for_stranger(call: Call, member: AnyMember | None) -> tuple[Language, Method | None] | None:
+    """Return the language in which a call without a caller is refused, and its method if it has one; None for the
+    neutral language."""
+    if not isinstance(member, Member):
+        return None
+    try:
+        language, method = call.endpoint.choose(member, call.version)
+    except CallError as error:
+        return (error.language, None) if error.language and error.language.answers_strangers else None
+    return (language, method) if language.answers_strangers else None
 
 
 def _is_list(choice: Choice) -> bool:

@@ -4,12 +4,15 @@ from django.db import DatabaseError, InterfaceError
 
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, TooManyCalls, Unauthenticated
+from a2a.language import Language, Method
+from tasks_app.callers.schemes import token_url
+from tasks_app.callers.scopes import scopes_of
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import close_refused
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import CallerLeft
-from tasks_app.transports.call import Call, Reply, fault
+from tasks_app.operations import OPERATIONS, CallerLeft
+from tasks_app.transports.call import Call, Reply, date, fault
 
 
 def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
@@ -38,12 +41,31 @@ async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrappi
     return _refuse(exchange, wrapping, error, failure)
 
 
-def refuse_stranger(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> Reply:
-    """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content."""
+def refuse_stranger(
+    exchange: OpenExchange, wrapping: Wrapping, cause: Exception, choice: tuple[Language, Method | None] | None = None
+) -> Reply:
+    """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content.
+
+    `choice` is the language of the call, if that language refuses such calls itself, and the method if there is one.
+    """
     if isinstance(cause, CallerLeft):
         return leave(exchange, wrapping)
     error = cause if isinstance(cause, Error) else fault(exchange, cause)
-    return _refuse(exchange, wrapping, error, wrapping.failure(error))
+    if choice is None or not isinstance(error, Unauthenticated):
+        return _refuse(exchange, wrapping, error, wrapping.failure(error))
+    language, method = choice
+    _explain(error, language, method)
+    return _refuse(exchange, wrapping, error, wrapping.failure(error, language))
+
+
+def _explain(error: Unauthenticated, language: Language, method: Method | None) -> None:
+    """Add the scopes of the method to the facts of an error, and the address at which tokens are issued."""
+    if language.dates_errors:
+        date(error)
+    right = OPERATIONS[method.request].right if method else None
+    error.facts["required"] = " ".join(scopes_of(right, language.spelling))
+    if url := token_url():
+        error.facts["tokenUrl"] = url
 
 
 def _refuse(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:

@@ -6,7 +6,17 @@ from typing import Any
 from msgspec import Struct
 
 from a2a import errors
-from a2a.errors import Error, InvalidKey, InvalidParams, MissingScope, RateLimited, Unauthenticated, Unavailable, entry
+from a2a.errors import (
+    ContentTypeNotSupported,
+    Error,
+    InvalidKey,
+    InvalidParams,
+    MissingScope,
+    RateLimited,
+    Unauthenticated,
+    Unavailable,
+    entry,
+)
 from a2a.types import Json
 
 NAMES: dict[int, str] = {
@@ -56,6 +66,12 @@ SUGGESTIONS: dict[type[Error], str] = {
     errors.Unavailable: "Wait the seconds of retryAfter and send the request again",
 }
 """A sentence for each error that says what its caller can do."""
+DESCRIPTIONS: dict[type[Error], str] = {
+    errors.Unauthenticated: "The call has no access token",
+    errors.InvalidKey: "The access token is unknown, revoked or expired",
+    errors.ExpiredKey: "The access token is expired",
+}
+"""The descriptions of errors of OAuth 2.0 (RFC 6750, 3)."""
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 _MISMATCH = re.compile(r"Expected (?P<expected>.+), got (?P<received>.+)")
 
@@ -79,11 +95,13 @@ def _details(error: Error) -> Json:
     match error:
         case InvalidParams():
             return error.facts | _field_members(error)
+        case ContentTypeNotSupported(facts=facts):
+            kinds = {"expected": facts.get("supported", ""), "received": facts.get("mediaType", "")}
+            members = {name: f"mimeType ({kind})" for name, kind in kinds.items()}
+            return error.facts | {"field": f"params.{facts.get('part', '')}"} | members
         case MissingScope(facts=facts):
-            return {
-                "requiredScopes": facts.get("required", "").split(),
-                "providedScopes": facts.get("provided", "").split(),
-            }
+            required, provided = facts.get("required", ""), facts.get("provided", "")
+            return _others(error) | {"requiredScopes": required.split(), "providedScopes": provided.split()}
         case Unauthenticated():
             return _authentication(error)
         case RateLimited(retry_after=seconds) | Unavailable(retry_after=seconds):
@@ -94,13 +112,16 @@ def _details(error: Error) -> Json:
 
 def _authentication(error: Unauthenticated) -> Json:
     """Return the error as an OAuth server would (RFC 6750, 3.1), the scopes of the call, and where tokens come from."""
-    facts = error.facts
-    data: Json = {
+    return _others(error) | {
         "error": "invalid_token" if isinstance(error, InvalidKey) else "invalid_request",
-        "error_description": error.sentence,
-        "requiredScopes": facts.get("required", "").split(),
+        "error_description": DESCRIPTIONS.get(type(error), error.sentence),
+        "requiredScopes": error.facts.get("required", "").split(),
     }
-    return data | ({"tokenUrl": facts["tokenUrl"]} if facts.get("tokenUrl") else {})
+
+
+def _others(error: Error) -> Json:
+    """Return the facts but those that are lists in ACP."""
+    return {name: fact for name, fact in error.facts.items() if name not in {"required", "provided"}}
 
 
 def _field_members(error: InvalidParams) -> Json:

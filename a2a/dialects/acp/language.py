@@ -15,6 +15,10 @@ LANGUAGE = Language(
     error_type=faults.Fault,
     encode_frame=lambda frame, history_length: None,
     spelling="acp",
+    is_closed=True,
+    needs_tls=True,
+    answers_strangers=True,
+    dates_errors=True,
 )
 ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"\w+(\.\w+)+"))
 """The row of methods that are spelled with a dot."""

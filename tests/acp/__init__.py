@@ -1,0 +1,1 @@
+"""Tests of ACP in this process. tests/seeds/acp/ has its independent client."""
