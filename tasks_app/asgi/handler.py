@@ -21,6 +21,9 @@ from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
 from a2a import languages
+from a2a.errors import InvalidKey
+from tasks_app.callers.networks import admits
+from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.process.connections import CUT
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
@@ -105,7 +108,11 @@ async def _owner_of(scope: dict[str, Any], required: bool) -> int:
     """Authenticate a request by its head, and return its owner. Raises Refusal."""
     try:
         request = ASGIRequest(scope, BytesIO())
-        return (await authenticate(evidence_in(request.META), partial(find_origin, request))).caller.owner_id
+        recognition = await authenticate(evidence_in(request.META), partial(find_origin, request))
+        if not admits(recognition.caller.networks, peer_of(request)):
+            # Otherwise a stolen key, useless from elsewhere, could fill the body account of its owner.
+            raise InvalidKey
+        return recognition.caller.owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         if required:
             raise fault_of_key(error) from None

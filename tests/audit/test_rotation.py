@@ -1,5 +1,6 @@
 """Keys that are rotated, used from some networks only, and whose last use is stored."""
 
+import asyncio
 import re
 import zlib
 from datetime import timedelta
@@ -9,14 +10,17 @@ import pytest
 from django.core.management import CommandError
 
 from tasks_app import clock
+from tasks_app.asgi.handler import _owner_of
 from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import access, last_use
 from tasks_app.callers.access import FindCaller
 from tasks_app.callers.last_use import LastUses, last_uses
 from tasks_app.callers.networks import admits, read_networks
-from tasks_app.models import Act, ApiKey, RefusedCalls, Webhook
+from tasks_app.models import Act, ApiKey, Principal, RefusedCalls, Webhook
 from tasks_app.operators.keys import rotate_key
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
+from tasks_app.transports.bodies import STRANGERS
+from tasks_app.transports.http import Refusal
 from tests.conftest import Person
 from tests.database.locks import lock_row, needs_row_locks
 from tests.operators.people import OPS, program
@@ -173,6 +177,24 @@ def test_a_key_from_another_network_is_refused_like_an_unknown_one(post: Post, s
     refused_calls.flush()
     row = RefusedCalls.objects.get(caller="worker")
     assert (row.reason, row.count, row.last_peer) == ("OTHER_NETWORK", 4, "198.51.100.7")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service", "fresh_keys")
+def test_the_body_of_a_key_from_another_network_is_not_its_owners(settings: Any) -> None:
+    settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
+    key = access.new_key("worker", tenant="home", networks="203.0.113.0/24")
+
+    def owner_of(address: str, *, required: bool = False) -> int:
+        headers = [(b"x-api-key", key.encode()), (b"x-forwarded-for", address.encode())]
+        scope = {"type": "http", "method": "POST", "path": "/jsonrpc", "headers": headers, "client": ["127.0.0.1", 1]}
+        return asyncio.run(_owner_of(scope, required))
+
+    assert owner_of("198.51.100.7") == STRANGERS
+    assert owner_of("203.0.113.7") == Principal.objects.get(name="worker").pk
+    with pytest.raises(Refusal) as refused:
+        owner_of("198.51.100.7", required=True)
+    assert refused.value.status == 401
 
 
 # ------------------------------------------------------------- last use
