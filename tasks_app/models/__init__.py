@@ -9,7 +9,7 @@ from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant, UserLink
 from tasks_app.models.clients import OAuthClient
 from tasks_app.models.exchanges import Exchange, ExchangeBody
-from tasks_app.models.operators import OperatorReach, OperatorToken
+from tasks_app.models.operators import OperatorDevice, OperatorReach, OperatorToken
 from tasks_app.models.permissions import Permission
 from tasks_app.models.processes import Process
 from tasks_app.models.rate_limits import RateLimit
@@ -38,6 +38,7 @@ __all__ = [
     "File",
     "IdempotencyKey",
     "OAuthClient",
+    "OperatorDevice",
     "OperatorReach",
     "OperatorToken",
     "Participant",

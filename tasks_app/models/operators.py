@@ -3,10 +3,15 @@
 The people themselves, their passwords and roles, are in Django's own tables of users and groups.
 """
 
+import secrets
+from binascii import unhexlify
+
 from django.conf import settings
 from django.db import models
+from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from tasks_app.models.callers import Tenant
+from tasks_app.sealing import unseal
 
 
 class OperatorToken(models.Model):
@@ -23,6 +28,32 @@ class OperatorToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+
+class OperatorDevice(TOTPDevice):  # type: ignore[misc]  # django-otp ships no types
+    """The app that gives an operator's one-time codes. Its key is sealed.
+
+    The column of django-otp for the key, which is too short for a sealed one, has random digits. An empty one would be
+    a key as well, which everyone knows.
+    """
+
+    sealed_key = models.TextField(editable=False, help_text="Sealed: the key in hexadecimal digits.")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.user}"
+
+    @property
+    def bin_key(self) -> bytes:
+        """The key, which django-otp computes codes with. Raises Unreadable."""
+        return unhexlify(unseal(self.sealed_key))
+
+
+def decoy() -> str:
+    """Return random digits for the column of a key that is stored elsewhere."""
+    return secrets.token_hex(20)
 
 
 class OperatorReach(models.Model):

@@ -1,13 +1,14 @@
 """The second factor of operators: one-time codes of an app (RFC 6238) and recovery codes, kept by django-otp.
 
 A session is verified by a code, and stays so while the device that gave the code exists. The key of a new device is in
-the session until its first code confirms it, so that only the person who confirms it has seen it. Recovery codes are
-stored as digests.
+the session until its first code confirms it, so that only the person who confirms it has seen it. Keys are stored
+sealed, there and in the table of devices, and recovery codes as digests.
 """
 
 import base64
 import hmac
 import io
+import logging
 import secrets
 from typing import Any
 
@@ -18,8 +19,12 @@ from django.db import transaction
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from tasks_app.models import OperatorDevice
+from tasks_app.models.operators import decoy
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.sealing import Unreadable, seal
 
+log = logging.getLogger(__name__)
 RECOVERY_CODES = 10
 """Recovery codes of an operator. Each works once."""
 KEY_BYTES = 20
@@ -65,7 +70,7 @@ def enrol(user: User, key: str, code: str, by: Operator) -> tuple[Any, list[str]
         User.objects.select_for_update().get(pk=user.pk)
         if has_device(user):
             return None
-        device = TOTPDevice.objects.create(user=user, name="app", key=key, confirmed=True)
+        device = OperatorDevice.objects.create(user=user, name="app", key=decoy(), sealed_key=seal(key), confirmed=True)
         if not device.verify_token(code):
             device.delete()
             return None
@@ -85,12 +90,35 @@ def verify(user: User, code: str) -> Any:
     """
     plain = "".join(code.split()).lower()
     is_recovery = not (len(plain) == 6 and plain.isascii() and plain.isdigit())
-    devices = (StaticDevice if is_recovery else TOTPDevice).objects.filter(user=user, confirmed=True)
     with transaction.atomic():
+        seal_keys(user)
+        devices = (StaticDevice if is_recovery else OperatorDevice).objects.filter(user=user, confirmed=True)
         for device in devices.select_for_update():
-            if device.verify_token(_find_digest(device, plain) if is_recovery else plain):
+            if _is_of(device, _find_digest(device, plain) if is_recovery else plain):
                 return device
     return None
+
+
+def _is_of(device: Any, code: str) -> bool:
+    """Return whether a code is of a device. A device whose key cannot be read has none."""
+    try:
+        return bool(device.verify_token(code))
+    except Unreadable:
+        log.error(
+            "the key of %s was sealed under a former SECRET_KEY: add that one to SECRET_KEY_FALLBACKS, or reset the "
+            "second factor with `manage.py a2a users reset-second-factor`",
+            device,
+        )
+        return False
+
+
+def seal_keys(user: User) -> None:
+    """Seal the keys of devices that the version before has enrolled since the migration."""
+    for device in TOTPDevice.objects.select_for_update(of=("self",)).filter(user=user, operatordevice=None):
+        sealed = OperatorDevice(totpdevice_ptr=device, sealed_key=seal(device.key))
+        sealed.__dict__ |= {field.attname: getattr(device, field.attname) for field in device._meta.concrete_fields}
+        sealed.key = decoy()
+        sealed.save()
 
 
 def reset(user: User, by: Operator) -> None:
@@ -98,7 +126,9 @@ def reset(user: User, by: Operator) -> None:
     from tasks_app.operators.users import revoke_tokens
 
     with transaction.atomic():
-        devices = TOTPDevice.objects.filter(user=user).delete()[0]
+        rows = TOTPDevice.objects.filter(user=user)
+        devices = rows.count()
+        rows.delete()
         StaticDevice.objects.filter(user=user).delete()
         record_acts(by, "reset second factor", Change(user, {}, {"devices": devices, "tokens": revoke_tokens(user)}))
 

@@ -17,9 +17,10 @@ from django_otp import login as verify_session
 
 from tasks_app.operators import logins, second_factor, users
 from tasks_app.operators.audit import ADMIN, Change, operator_of, record_acts
+from tasks_app.sealing import Unreadable, seal, unseal
 
 KEY = "second_factor_key"
-"""The member of a session with the key of a device that no code has confirmed yet."""
+"""The member of a session with the sealed key of a device that no code has confirmed yet."""
 WRONG = "This code is not right, or it was used before. After a wrong code the next one has to wait for a moment."
 
 
@@ -77,9 +78,10 @@ class Site(admin.AdminSite):
 
     def _enrol(self, request: HttpRequest) -> HttpResponse:
         user: Any = request.user
-        key = request.session.get(KEY)
+        key = _read_key(request)
         if request.method != "POST" or not key:
-            request.session[KEY] = key = second_factor.new_key()
+            key = second_factor.new_key()
+            request.session[KEY] = seal(key)
             return self._show(request, key=key)
         code = "".join(request.POST.get("code", "").split())[:32]
         result = second_factor.enrol(user, key, code, operator_of(request, ADMIN))
@@ -105,6 +107,14 @@ class Site(admin.AdminSite):
         request.current_app = self.name
         page = {**self.each_context(request), "title": "Second factor", "next": _next(request), **context}
         return TemplateResponse(request, "admin/second_factor.html", page)
+
+
+def _read_key(request: HttpRequest) -> str:
+    """Return the key in the session; empty without one, and for one that cannot be read."""
+    try:
+        return unseal(request.session.get(KEY, ""))
+    except Unreadable:
+        return ""
 
 
 def _next(request: HttpRequest) -> str:

@@ -1,9 +1,11 @@
 """The second factor: no page of the admin without it, how it is enrolled, given, limited and reset."""
 
+import importlib
 import re
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError
@@ -13,9 +15,10 @@ from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from tasks_app.models import Act, WrongLogins
+from tasks_app.models import Act, OperatorDevice, WrongLogins
 from tasks_app.operators import second_factor, tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
+from tasks_app.sealing import unseal
 from tasks_app.transports.headers import POLICY
 from tests.operators.people import OPS, operator
 from tests.support.commands import printed
@@ -51,7 +54,7 @@ def visit(user: str = "ada", password: str = PASSWORD) -> Client:
 def enrolled(client: Client) -> tuple[str, list[str]]:
     """Enrol the user of the client; return the key and the recovery codes."""
     client.get(PAGE)
-    key = client.session["second_factor_key"]
+    key = unseal(client.session["second_factor_key"])
     text = client.post(PAGE, {"code": code_of(key)}).content.decode()
     return key, re.findall(r'<li class="td-mono">([0-9a-f]{10})</li>', text)
 
@@ -91,7 +94,7 @@ def test_a_first_login_enrols_with_a_code_and_shows_recovery_codes_once(ada: Use
     client = visit()
     page = client.get(f"{PAGE}?next=/admin/tasks_app/task/")
     text = page.content.decode()
-    key = client.session["second_factor_key"]
+    key = unseal(client.session["second_factor_key"])
     assert second_factor.spell_key(key) in text
     assert page.headers["Content-Security-Policy"] == POLICY
     assert "no-store" in page.headers["Cache-Control"]
@@ -137,7 +140,7 @@ def test_a_recovery_code_works_once_and_under_a_former_secret(ada: User, setting
 def test_a_second_device_cannot_be_enrolled_over_the_first(ada: User) -> None:
     thief = visit()
     thief.get(PAGE)
-    key = thief.session["second_factor_key"]
+    key = unseal(thief.session["second_factor_key"])
     enrolled(visit())
     assert "not right" in thief.post(PAGE, {"code": code_of(key)}).content.decode()
     assert not is_in(thief)
@@ -267,3 +270,59 @@ def test_a_production_without_it_is_warned_of(settings: Any) -> None:
     assert warning.id == "a2a.W006"
     settings.A2A_SECOND_FACTOR = True
     assert check_second_factor() == []
+
+
+def test_no_key_is_stored_in_clear_and_not_in_the_session_either(ada: User) -> None:
+    client = visit()
+    client.get(PAGE)
+    session = str(list(Session.objects.values_list("session_data", flat=True)))
+    pending = unseal(client.session["second_factor_key"])
+    assert pending not in session + str(dict(client.session))
+    key, _ = enrolled(client)
+    assert stored_keys() == [key]
+    text = str(list(OperatorDevice.objects.values()))
+    assert key not in text
+    assert second_factor.spell_key(key) not in text
+
+
+def stored_keys() -> list[str]:
+    return [unseal(row.sealed_key) for row in OperatorDevice.objects.all()]
+
+
+def test_a_key_of_the_version_before_is_sealed_at_its_next_code(ada: User) -> None:
+    key = second_factor.new_key()
+    TOTPDevice.objects.create(user=ada, name="app", key=key, confirmed=True)
+    client = visit()
+    assert client.post(PAGE, {"code": code_of(key)}).status_code == 302
+    assert is_in(client)
+    assert stored_keys() == [key]
+    assert TOTPDevice.objects.get().key != key
+    assert TOTPDevice.objects.get().last_t > 0, "the code counts as used"
+    assert TOTPDevice.objects.count() == 1
+
+
+def test_the_migration_seals_all_keys_and_back(ada: User) -> None:
+    migration = importlib.import_module("tasks_app.migrations.0048_operator_devices")
+    key = second_factor.new_key()
+    device = TOTPDevice.objects.create(user=ada, name="app", key=key, confirmed=True, last_t=7)
+    migration.seal_keys(apps, None)
+    assert stored_keys() == [key]
+    row = TOTPDevice.objects.get()
+    assert (row.pk, row.last_t, row.confirmed) == (device.pk, 7, True)
+    assert len(row.key) == 40
+    assert row.key != key
+    assert second_factor.verify(ada, code_of(key))
+    migration.unseal_keys(apps, None)
+    assert TOTPDevice.objects.get().key == key
+
+
+def test_a_changed_secret_key_makes_codes_wrong_and_says_why(
+    ada: User, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    key, _ = enrolled(visit())
+    forget_wrong_codes()
+    former, settings.SECRET_KEY = settings.SECRET_KEY, "another key, which is long enough for it"
+    assert second_factor.verify(ada, code_of(key, 1)) is None
+    assert "SECRET_KEY_FALLBACKS" in caplog.text
+    settings.SECRET_KEY_FALLBACKS = [former]
+    assert second_factor.verify(ada, code_of(key, 1))
