@@ -143,6 +143,8 @@ class Language(Struct, frozen=True, kw_only=True):
     """The form of deliveries; None for a language without any."""
     pushes_as: str = ""
     """The name of the language of its deliveries. Empty if it is this language."""
+    encode_card: Callable[[Card], dict[str, Any]] | None = None
+    """Encodes a card in the form of the language; None for a language without cards."""
 
     def cell(self, error: Error) -> Cell:
         """Return the cell of an error. Raises LookupError if the column lacks it."""

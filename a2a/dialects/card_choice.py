@@ -6,6 +6,7 @@ from typing import Literal
 from a2a import languages
 from a2a.choice import minor
 from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.language import Dialect
 from a2a.types import Card, Json
 
 WellKnown = Literal["agent.json", "agent-card.json"]
@@ -33,11 +34,16 @@ SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.
 """Encoders of cards that the server signs (docs/protocol.md#card-of-both, #signatures)."""
 
 
-def card_encoder(path: WellKnown, version: str | None) -> tuple[Callable[[Card], Json], tuple[str, ...]]:
+def card_encoder(
+    path: WellKnown, version: str | None, language: str = ""
+) -> tuple[Callable[[Card], Json], tuple[str, ...]]:
     """Return the encoder for a path and an A2A-Version, and the versions of its card (docs/protocol.md#cards).
 
-    An unknown version gets the hybrid card.
+    An unknown version gets the hybrid card. The name of a language other than A2A takes the place of both.
     """
+    other = languages.ALL.by_name.get(language)
+    if other is not None and other.encode_card is not None and not isinstance(other, Dialect):
+        return other.encode_card, ()
     if path == "agent.json":
         return v0_2.encode_card, (v0_2.DIALECT.version,)
     number = minor(version or "") or ""

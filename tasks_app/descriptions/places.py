@@ -5,6 +5,8 @@ from typing import Any
 from a2a.descriptions.components import Components
 from a2a.descriptions.openapi import Place
 from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.dialects.acp import language as acp
+from a2a.dialects.acp.card import AgentCard
 from a2a.dialects.schemas import answers_0_x, answers_1_0, cards
 from a2a.types import Json
 from tasks_app.callers.scopes import READ
@@ -27,6 +29,10 @@ def _card(components: Components) -> Json:
 
 def _old_card(components: Components) -> Json:
     return components.of(v0_2.DIALECT, answers_0_x.AgentCard)
+
+
+def _old_or_acp_card(components: Components) -> Json:
+    return {"anyOf": [_old_card(components), components.of(acp.LANGUAGE, AgentCard)]}
 
 
 PLACES = (
@@ -57,10 +63,10 @@ PLACES = (
     Place(
         verb="GET",
         path="/.well-known/agent.json",
-        summary="Return the card of 0.2",
+        summary="Return the card of 0.2, or with ?language=acp that of ACP",
         scope=None,
         answers={200: "The card.", **NOT_MODIFIED},
-        schema=_old_card,
+        schema=_old_or_acp_card,
     ),
     Place(
         verb="GET",

@@ -28,19 +28,20 @@ UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, 
 
 
 async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:
-    """Return the card of an agent, encoded as path and version ask (docs/protocol.md#cards)."""
+    """Return the card of an agent, encoded as path, version and language ask (docs/protocol.md#cards)."""
     if (refusal := _refusal(request)) is not None:
         return refusal
     address = address_of(request)
     if not address:
         return _problem(400, UNKNOWN_NAME)
     name = agent or settings.A2A_DEFAULT_AGENT
-    encode, versions = card_encoder(file, version_of(request))
+    encode, versions = card_encoder(file, version_of(request), request.GET.get("language", ""))
     page = cards.public_card(name, address, encode, whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")
     response = _respond(request, page, VERSION_HEADER, varying(), public=address in own())
-    response[VERSION_HEADER] = ", ".join(versions)
+    if versions:
+        response[VERSION_HEADER] = ", ".join(versions)
     return response
 
 

@@ -112,7 +112,7 @@ def files_of(language: str) -> list[Path]:
     """Return the modules of one language alone, without empty ones."""
     names = set(LANGUAGES[language])
     paths = [path for folder in ("a2a", "tasks_app") for path in (ROOT / folder).rglob("*.py")]
-    own = [path for path in paths if names & {path.stem, *(parent.name for parent in path.parents)}]
+    own = [path for path in paths if names & {path.stem, *path.relative_to(ROOT).parts}]
     return sorted(path for path in own if "migrations" not in path.parts and path.stat().st_size)
 
 

@@ -4,6 +4,7 @@ import re
 
 from a2a.choice import Row, by_method
 from a2a.dialects.acp import faults, tasks
+from a2a.dialects.acp.card import encode_card
 from a2a.dialects.acp.column import COLUMN
 from a2a.language import Language
 
@@ -19,6 +20,7 @@ LANGUAGE = Language(
     needs_tls=True,
     answers_strangers=True,
     dates_errors=True,
+    encode_card=encode_card,
 )
 ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"\w+(\.\w+)+"))
 """The row of methods that are spelled with a dot."""

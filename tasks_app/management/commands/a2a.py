@@ -6,6 +6,7 @@ from typing import Any
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.accounts import ACCOUNTS
+from tasks_app.management.nouns.acp import ACP
 from tasks_app.management.nouns.acts import ACTS
 from tasks_app.management.nouns.audit import AUDIT
 from tasks_app.management.nouns.budgets import BUDGETS
@@ -28,6 +29,7 @@ from tasks_app.management.nouns.users import USERS
 
 OPERATING: dict[str, Noun] = {
     "accounts": ACCOUNTS,
+    "acp": ACP,
     "acts": ACTS,
     "audit": AUDIT,
     "budgets": BUDGETS,
