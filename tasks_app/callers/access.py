@@ -5,6 +5,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from time import monotonic
 from typing import Any, Self
 
 from django.conf import settings
@@ -21,10 +22,13 @@ from tasks_app.callers.networks import read_networks
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.callers.rules import Rules, rules_of
 from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
-from tasks_app.database.sql import sight_of
+from tasks_app.database.prepared import prepared
+from tasks_app.database.sql import one_of, sight_of
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal, Tenant
 
+MANY_MISSES = 200
+"""Unknown keys within a second or two that are a flood."""
 DEVELOPER, DEVELOPMENT = "developer", "development"
 """The principal and the name of keys that development servers make. No other key has both."""
 
@@ -144,8 +148,13 @@ def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
 def _rows_of(items: Sequence[FindCaller]) -> list[list[ApiKey]]:
     """Return the rows of each key."""
     all_digests = {digest for item in items for digest in item.digests}
+    if misses.is_flood() and not _exist(all_digests):
+        misses.count(len(items))
+        return [[] for _ in items]
     keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=all_digests)
     rows = {key.digest: key for key in keys}
+    if not rows:
+        misses.count(len(items))
     return [[rows[digest] for digest in item.digests if digest in rows] for item in items]
 
 
@@ -153,6 +162,40 @@ def _expiry(keys: Sequence[ApiKey]) -> ExpiredKey | None:
     """Return the error for a key without a caller that was not revoked: the whole key was shown, so its holder may
     hear that it has expired."""
     return ExpiredKey() if keys and not any(key.revoked_at for key in keys) else None
+
+
+class Misses:
+    """The unknown keys that were looked up in the current second, and in the one before."""
+
+    def __init__(self) -> None:
+        self.second, self.now, self.before = 0, 0, 0
+
+    def count(self, number: int) -> None:
+        self._turn()
+        self.now += number
+
+    def is_flood(self) -> bool:
+        """Return whether there were many of them."""
+        self._turn()
+        return self.now + self.before >= MANY_MISSES
+
+    def _turn(self) -> None:
+        second = int(monotonic())
+        if second != self.second:
+            self.before = self.now if second == self.second + 1 else 0
+            self.second, self.now = second, 0
+
+
+misses = Misses()
+
+
+def _exist(all_digests: set[str]) -> bool:
+    """Return whether any of the keys is stored. A flood of wrong keys gets no further than this small statement, which
+    costs a fraction of the other one."""
+    condition, values = one_of("digest", sorted(all_digests))
+    with prepared() as cursor:
+        cursor.execute(f"select 1 from {ApiKey._meta.db_table} where {condition} limit 1", values)
+        return cursor.fetchone() is not None
 
 
 def caller_of(keys: Sequence[ApiKey]) -> Caller | None:
