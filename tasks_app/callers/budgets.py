@@ -103,12 +103,13 @@ def forget() -> None:
 # ------------------------------------------------------------ reserving
 
 
-class _Balance(NamedTuple):
+class Balance(NamedTuple):
     """A budget's row."""
 
     id: int
     is_of_tenant: bool
     left: int
+    amount: int
 
 
 def wait_briefly(cursor: Any) -> None:
@@ -156,27 +157,31 @@ def reserve(cursor: Any, amounts: Mapping[int, int]) -> bool:
     return True
 
 
+def balances(cursor: Any, ids: Collection[int]) -> list[Balance]:
+    """Lock budgets; return what is left of those that exist."""
+    condition, values = one_of("b.id", sorted(ids))
+    cursor.execute(
+        f"select b.id, b.principal_id is null, b.amount - b.reserved - {_SPENT}, b.amount from {_BUDGET} b "
+        f"where {condition} order by b.id {'for no key update' if on_postgres() else ''}",
+        [sql_time(clock.now()), *values],
+    )
+    return [Balance._make(row) for row in cursor.fetchall()]
+
+
 def share_out(cursor: Any, charges: Sequence[Charge]) -> list[int | BudgetExceeded]:
     """Lock the budgets of the charges; return what each task in turn may reserve, or its refusal.
 
     A budget that was deleted meanwhile limits nothing.
     """
-    ids = sorted({id for charge in charges for id in charge.budgets})
-    condition, values = one_of("b.id", ids)
-    cursor.execute(
-        f"select b.id, b.principal_id is null, b.amount - b.reserved - {_SPENT} from {_BUDGET} b "
-        f"where {condition} order by b.id {'for no key update' if on_postgres() else ''}",
-        [sql_time(clock.now()), *values],
-    )
-    balances = {row[0]: _Balance._make(row) for row in cursor.fetchall()}
-    left = {balance.id: balance.left for balance in balances.values()}
+    locked = {balance.id: balance for balance in balances(cursor, {id for charge in charges for id in charge.budgets})}
+    left = {balance.id: balance.left for balance in locked.values()}
     shares: list[int | BudgetExceeded] = []
     for charge in charges:
         own = [id for id in charge.budgets if id in left]
         tightest = min(own, key=left.__getitem__, default=None)
         room = charge.most if tightest is None else left[tightest]
         if tightest is not None and room < max(charge.least, 1):
-            shares.append(refusal("tenant" if balances[tightest].is_of_tenant else "principal", room, charge.least))
+            shares.append(refusal("tenant" if locked[tightest].is_of_tenant else "principal", room, charge.least))
             continue
         share = min(charge.most, room)
         for id in own:
@@ -248,6 +253,62 @@ def settle(cursor: Any, spent: Mapping[str, int]) -> None:
         charged[budget_id] += spent[task_id]
     for id, amount in reserved.items():
         cursor.execute(_SETTLE_SQLITE, (amount, before, charged[id], before, day, month, id))
+
+
+# ------------------------------------------------------------- advances
+
+
+class Draw(NamedTuple):
+    """The part of an advance that a call has used up."""
+
+    advance: str
+    """The id that the advance has in place of a task's."""
+    amount: int
+    back: int
+    """The part of the amount that is not reserved any more; the rest goes on as the reservation of a task."""
+    spent: int
+    n: int = 0
+    """The place of the call's item in its group."""
+
+
+# 1. p: limit the wait for locks, as wait_briefly() does, but within the statement.
+# 2. s: what is drawn from each advance by items that were stored.
+# 3. a, m: take it off the advances, and sum it up for each budget.
+# 4. l, u: lock the budgets, in the order of their ids, and charge them.
+DRAW_POSTGRES = f""",
+    x as (select * from jsonb_to_recordset(%s::jsonb)
+        as x(n bigint, advance text, amount bigint, back bigint, spent bigint)),
+    p as materialized (select set_config('lock_timeout', '{LOCK_PATIENCE}', true)),
+    s as (select advance, sum(amount)::bigint as amount, sum(back)::bigint as back, sum(spent)::bigint as spent
+        from x join won using (n) group by advance),
+    a as (update {_RESERVATION} r set amount = r.amount - s.amount from s where r.task_id = s.advance
+        returning r.budget_id, s.back, s.spent),
+    m as (select budget_id as id, sum(back)::bigint as amount, sum(spent)::bigint as spent from a group by budget_id),
+    l as materialized (select b.id from {_BUDGET} b cross join p where b.id in (select id from m) order by b.id
+        for no key update of b),
+    u as (update {_BUDGET} b set reserved = b.reserved - m.amount, spent = {_SPENT} + m.spent,
+        resets_at = {_TIMES.format(a="%s::timestamptz", b="%s::timestamptz")}
+        from m join l using (id) where b.id = m.id)
+"""
+"""SQL that settles calls with an advance, in the statement that stores their tasks."""
+_DRAW_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = %s returning budget_id"
+
+
+def draw_values(draws: Sequence[Draw]) -> list[Any]:
+    """Return the values of DRAW_POSTGRES."""
+    now = clock.now()
+    before, day, month = (sql_time(time) for time in (now, next_day(now), next_month(now)))
+    return [dumps([one._asdict() for one in draws]), before, before, day, month]
+
+
+def draw_each(cursor: Any, draws: Sequence[Draw]) -> None:
+    """Settle calls with an advance on SQLite, where a statement changes one table."""
+    now = clock.now()
+    before, day, month = (sql_time(time) for time in (now, next_day(now), next_month(now)))
+    for one in draws:
+        cursor.execute(_DRAW_SQLITE, (one.amount, one.advance))
+        for (id,) in cursor.fetchall():
+            cursor.execute(_SETTLE_SQLITE, (one.back, before, one.spent, before, day, month, id))
 
 
 # -------------------------------------------------------------- periods

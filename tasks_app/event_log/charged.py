@@ -4,7 +4,7 @@ stored."""
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from django.db import OperationalError, transaction
 from msgspec import Struct
@@ -28,7 +28,7 @@ class CreateCharged(Create, kw_only=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[KeyTarget | None]]:  # type: ignore[override]
-        return _by_budgets(items, _create)
+        return by_budgets(items, _create)
 
 
 class CreateSettled(Create, kw_only=True):
@@ -39,7 +39,7 @@ class CreateSettled(Create, kw_only=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[KeyTarget | None]]:  # type: ignore[override]
-        return _by_budgets(items, _create_settled)
+        return by_budgets(items, _create_settled)
 
 
 class Reserve(Work[int], Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Reserve(Work[int], Struct, frozen=True, kw_only=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[int]]:
-        return _by_budgets(items, _reserve)
+        return by_budgets(items, _reserve)
 
 
 class Release(Work[None], Struct, frozen=True, kw_only=True):
@@ -65,14 +65,21 @@ class Release(Work[None], Struct, frozen=True, kw_only=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[None]]:
-        return _by_budgets(items, _release)
+        return by_budgets(items, _release)
 
 
-Item = TypeVar("Item", CreateCharged, CreateSettled, Reserve, Release)
+class Charging(Protocol):
+    """A work item about money of budgets."""
+
+    @property
+    def charge(self) -> Charge: ...
+
+
+Item = TypeVar("Item", bound=Charging)
 Wish = TypeVar("Wish", CreateCharged, Reserve)
 
 
-def _by_budgets(items: Sequence[Item], do: Callable[[Sequence[Item]], list[Any]]) -> list[Any]:
+def by_budgets(items: Sequence[Item], do: Callable[[Sequence[Item]], list[Any]]) -> list[Any]:
     """Do the items in one transaction, or in one for each set of budgets if another transaction has locked a budget."""
     try:
         return do(items)
@@ -85,7 +92,7 @@ def _by_budgets(items: Sequence[Item], do: Callable[[Sequence[Item]], list[Any]]
     results: dict[int, Any] = {}
     for budgets in sets:
         own = [item for item in items if item.charge.budgets == budgets]
-        results |= {id(item): result for item, result in zip(own, _by_budgets(own, do), strict=True)}
+        results |= {id(item): result for item, result in zip(own, by_budgets(own, do), strict=True)}
     return [results[id(item)] for item in items]
 
 
@@ -168,7 +175,7 @@ def _reserve(items: Sequence[Reserve]) -> list[Any]:
     """Reserve for each item its maximum. If so much is not left for all, share out what is left."""
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
-        rows = [row for item in items for row in _orphans(item.charge, item.charge.budgets, item.charge.most)]
+        rows = [row for item in items for row in orphan_rows(item.charge, item.charge.budgets, item.charge.most)]
         if reserve(cursor, _sums([rows])):
             RESERVATIONS.write(cursor, rows)
             return [item.charge.most for item in items]
@@ -176,13 +183,13 @@ def _reserve(items: Sequence[Reserve]) -> list[Any]:
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
         shares, parts = _shares_of(cursor, items)
-        rows = [row for item, budgets, share in parts for row in _orphans(item.charge, budgets, share)]
+        rows = [row for item, budgets, share in parts for row in orphan_rows(item.charge, budgets, share)]
         _reserve_locked(cursor, rows)
         RESERVATIONS.write(cursor, rows)
     return list(shares)
 
 
-def _orphans(charge: Charge, budgets: Collection[int], amount: int) -> list[ReservationRow]:
+def orphan_rows(charge: Charge, budgets: Collection[int], amount: int) -> list[ReservationRow]:
     """Return the rows of a reservation whose task is not stored yet."""
     end = clock.now() + ORPHAN_AFTER
     return [ReservationRow(task_id=charge.task_id, budget_id=id, amount=amount, orphan_at=end) for id in budgets]

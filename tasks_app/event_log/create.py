@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 from django.db import transaction
 from msgspec import Struct
@@ -121,7 +121,7 @@ def create_many(items: Sequence[Create]) -> list[KeyTarget | Locked | None]:
 
 def write_new(items: Sequence[Create]) -> set[int]:
     """Store each item whose key is new; return their places."""
-    return _create_postgres(items) if on_postgres() else _create_sqlite(items)
+    return create_postgres(items) if on_postgres() else _create_sqlite(items)
 
 
 def results_of(items: Sequence[Create], winners: Collection[int]) -> list[KeyTarget | Locked | None]:
@@ -178,22 +178,24 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, Sequence[Row]]]:
 
 
 @cache
-def _statement(tables: tuple[Table, ...]) -> str:
+def _statement(tables: tuple[Table, ...], more: str) -> str:
     """Return the one statement of a group.
 
     1. k: insert the keys, in their order: groups that insert in different orders deadlock.
     2. won: the items whose key was inserted.
     3. t0, t1, ...: insert the rows of those items, table by table.
+    4. What `more` adds, which is about those items as well.
     """
     order = "order by x.owner_id, x.key"
     keys = NEW_KEYS.insert(order, "on conflict do nothing returning owner_id, key")
     winners = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({NEW_KEYS.record}) join k using (owner_id, key)"
     rest = "".join(f", t{n} as ({table.insert('join won using (n)')})" for n, table in enumerate(tables))
-    return f"with k as ({keys}), won as ({winners}){rest} select n from won"
+    return f"with k as ({keys}), won as ({winners}){rest}{more} select n from won"
 
 
-def _create_postgres(items: Sequence[Create]) -> set[int]:
-    """Store the items whose key is new; return their places."""
+def create_postgres(items: Sequence[Create], more: str = "", values: Sequence[Any] = ()) -> set[int]:
+    """Store the items whose key is new; return their places. `more` is SQL of further parts of the statement, with
+    their values."""
     if due := [item.webhook for item in items if item.webhook and item.webhook.due_at]:
         now = clock.shared()
         for webhook in due:
@@ -207,7 +209,8 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
     keys = as_json([item.key for item in items])
     with prepared() as cursor:
         cursor.execute(
-            _statement(tuple(table for table, _ in parts)), (keys, keys, *(as_json(rows) for _, rows in parts))
+            _statement(tuple(table for table, _ in parts), more),
+            (keys, keys, *(as_json(rows) for _, rows in parts), *values),
         )
         return {place for (place,) in cursor.fetchall()}
 

@@ -10,8 +10,9 @@ from a2a.dialects.json.json_1_0 import document
 from a2a.events import Event, TaskCreated, apply, fold
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message, PushConfig, Status, Task
-from tasks_app.database.rows import RunRow
-from tasks_app.event_log import Create, CreateCharged, CreateSettled, KeyTarget, deliveries
+from tasks_app.callers.budgets import Draw
+from tasks_app.database.rows import ReservationRow, RunRow
+from tasks_app.event_log import Create, CreateAdvanced, CreateCharged, CreateSettled, KeyTarget, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.first_rows import event_rows, file_rows, reply_row, task_row
@@ -103,7 +104,18 @@ def _with_money(item: Create, plan: Plan, *, is_over: bool) -> Create:
     if not plan.quick:
         return CreateCharged(**values, charge=charge)
     # What a quick agent has reserved stays reserved while its task waits for an answer.
+    if plan.advance:
+        if not is_over:
+            rows = [ReservationRow(task_id=charge.task_id, budget_id=id, amount=plan.share) for id in charge.budgets]
+            values["reservations"] = rows
+        return CreateAdvanced(**values, charge=charge, draw=_draw(plan, is_over=is_over))
     return CreateSettled(**values, charge=charge, spent=plan.run.spending.spent) if is_over else item
+
+
+def _draw(plan: Plan, *, is_over: bool) -> Draw:
+    """Return what the call of a quick agent takes off its advance."""
+    spent = plan.run.spending.spent if is_over else 0
+    return Draw(advance=plan.advance, amount=plan.share, back=plan.share if is_over else 0, spent=spent)
 
 
 def _answer_or_target(context: Context, item: Create, target: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:

@@ -33,6 +33,8 @@ class Plan(Struct, kw_only=True):
     """The reservation that its task needs of stored budgets."""
     share: int = 0
     """The amount that the call of a quick agent has reserved."""
+    advance: str = ""
+    """The id of the advance that the call draws on; empty without one."""
     first: TaskDocument | None = None
     """The task as of its first event, with which a stream begins."""
 

@@ -27,6 +27,7 @@ from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.operations.admission import charge
+from tasks_app.operations.advances import Advance, advances
 from tasks_app.operations.attachments import check_references, store_files
 from tasks_app.operations.capabilities import PUSH
 from tasks_app.operations.choose_agent import choose_agent
@@ -95,6 +96,8 @@ async def _begin(plan: Plan) -> Answer | KeyTarget:
 
 async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | KeyTarget:
     """Reserve money for a quick agent, and run it. Whatever happens before its task is stored gives the money back."""
+    if (advance := advances.take(reservation)) is not None:
+        return await _run_with_advance(plan, reservation, advance)
     plan.share = await Reserve(charge=reservation)
     spending = plan.run.spending
     if plan.share < reservation.most:
@@ -107,6 +110,17 @@ async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | Key
     if isinstance(outcome, KeyTarget):
         await Release(charge=reservation, spent=spending.spent)
     return outcome
+
+
+async def _run_with_advance(plan: Plan, reservation: Charge, advance: Advance) -> Answer | KeyTarget:
+    """Run a quick agent whose call draws on an advance. If the call stores no task, the advance settles for it."""
+    plan.share, plan.advance = reservation.most, advance.id
+    outcome: Answer | KeyTarget | None = None
+    try:
+        outcome = await _run_quickly(plan)
+        return outcome
+    finally:
+        advance.leave(0 if isinstance(outcome, Answer) else plan.run.spending.spent)
 
 
 async def _run_quickly(plan: Plan) -> Answer | KeyTarget:

@@ -14,30 +14,17 @@ from tasks_app.callers.budgets import Charge
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Release, Reserve, claim
 from tasks_app.ids import uuid7
-from tasks_app.models import Budget, IdempotencyKey, Principal, Reservation, Task, Tenant
-from tasks_app.operators.audit import COMMAND, Operator
-from tasks_app.operators.budgets import describe, find_budget, set_budget
+from tasks_app.models import Budget, IdempotencyKey, Principal, Reservation, Task
+from tasks_app.operators.budgets import describe, find_budget
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.orphans import release_orphans
 from tests.conftest import PATIENCE, Person, until
 from tests.database.locks import lock_row, needs_row_locks
 from tests.operations.asking import ask, message, send, sent, text_of, words
+from tests.operations.money import amounts, limit
 from tests.operations.rows import expire, together, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-OPS = Operator(name="ops", door=COMMAND)
-
-
-def limit(person: Person, dollars: float, period: str = "total", *, tenant: bool = False) -> Budget:
-    """Give a person, or the person's tenant, a budget."""
-    kind, pk = (Tenant, person.caller.tenant_id) if tenant else (Principal, person.caller.owner_id)
-    return set_budget(kind.objects.get(pk=pk), int(dollars * MICRO), period, OPS)
-
-
-def amounts(budget: Budget) -> tuple[float, float]:
-    """Return what is reserved and what is spent, in dollars."""
-    budget.refresh_from_db()
-    return budget.reserved / MICRO, budget.spent / MICRO
 
 
 def queued(person: Person, text: str = "0.25", agent: str = "priced", **more: Any) -> str:

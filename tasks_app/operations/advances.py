@@ -1,0 +1,124 @@
+"""The advances of this process: which one pays for the call of a quick agent, and when it ends."""
+
+import asyncio
+import logging
+from concurrent.futures import Future
+from functools import partial
+from time import monotonic
+
+from tasks_app.callers.budgets import Charge
+from tasks_app.database.bridge import bridge
+from tasks_app.event_log import Lend, Release
+from tasks_app.ids import uuid7
+
+log = logging.getLogger(__name__)
+SECONDS = 1.0
+"""Seconds for which calls may draw on an advance. Then it is given back, when the last of them has ended."""
+CALLS = 16
+"""Calls that an advance must be enough for: a smaller one is not worth two commits."""
+MAX_WISHES = 10_000
+
+
+class Advance:
+    """Money that is reserved for calls to come. It is used on one loop."""
+
+    def __init__(self, charge: Charge, amount: int, ends: float) -> None:
+        self.id = charge.task_id
+        self.budgets = charge.budgets
+        self.left = amount
+        """Millionths of a dollar that no call has taken."""
+        self.ends = ends
+        self.calls = 0
+        """Calls under way that draw on it."""
+        self.spent = 0
+        """The cost of calls that have stored no task."""
+        self.is_over = False
+
+    def leave(self, spent: int) -> None:
+        """Note the end of a call, and its cost if it has stored no task. The last call of an advance that is over gives
+        the rest back."""
+        self.calls -= 1
+        self.spent += spent
+        self._give_back()
+
+    def end(self) -> None:
+        """Lend no more of it."""
+        if not self.is_over:
+            self.is_over = True
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self.is_over and not self.calls:
+            charge = Charge(task_id=self.id, budgets=self.budgets, least=0, most=0)
+            bridge.put(Release(charge=charge, spent=self.spent))
+
+
+class Advances:
+    """The advances of this process. They belong to the loop of the doors: a call elsewhere has none."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.current: dict[tuple[int, ...], Advance] = {}
+        """The advance of each set of budgets."""
+        self.wishes: dict[tuple[int, ...], float] = {}
+        """The time of the last wish for each set of budgets."""
+
+    def take(self, charge: Charge) -> Advance | None:
+        """Return the advance that pays for a call; None if there is none, and then there may be one for later calls."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return None
+        if loop is not self.loop:
+            self.forget()
+            self.loop = loop
+        now = monotonic()
+        advance = self.current.get(charge.budgets)
+        if now - self.wishes.get(charge.budgets, 0.0) > SECONDS / 2:
+            self._ask(charge, now)
+        if advance is None or now >= advance.ends or advance.left < charge.most:
+            return None
+        advance.left -= charge.most
+        advance.calls += 1
+        return advance
+
+    def forget(self) -> None:
+        """End all advances, as those of a loop that has ended."""
+        former, self.current, self.wishes = self.current, {}, {}
+        for advance in former.values():
+            advance.end()
+
+    def _ask(self, charge: Charge, now: float) -> None:
+        if len(self.wishes) >= MAX_WISHES:
+            self.wishes.clear()
+        self.wishes[charge.budgets] = now
+        wish = Charge(task_id=uuid7(), budgets=charge.budgets, least=CALLS * max(charge.most, 1), most=0)
+        future: Future[int] = Future()
+        future.add_done_callback(partial(self._hand_over, asyncio.get_running_loop(), wish, now))
+        bridge.put(Lend(charge=wish), future)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, charge: Charge, since: float, future: "Future[int]") -> None:
+        """Take the answer to the loop, from the thread of the lane."""
+        if (error := future.exception()) is not None:
+            log.info("no advance of budgets %s: %s", charge.budgets, error)
+        elif isinstance(amount := future.result(), int) and amount:
+            advance = Advance(charge, amount, since + SECONDS)
+            try:
+                loop.call_soon_threadsafe(self._begin, loop, advance)
+            except RuntimeError:
+                advance.end()  # Its loop has ended.
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, advance: Advance) -> None:
+        if former := self.current.get(advance.budgets):
+            former.end()
+        self.current[advance.budgets] = advance
+        loop.call_later(SECONDS, self._end, advance)
+
+    def _end(self, advance: Advance) -> None:
+        if self.current.get(advance.budgets) is advance:
+            del self.current[advance.budgets]
+        advance.end()
+
+
+advances = Advances()
+"""The advances of this process."""

@@ -1,0 +1,174 @@
+"""Advances on stored budgets: what they save, what they hold, and what becomes of them."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from a2a.errors import Unavailable
+from a2a.money import MICRO
+from a2a.requests import CancelTask, SendMessage
+from a2a.types import Message
+from tasks_app.callers.budgets import Charge
+from tasks_app.database.bridge import bridge
+from tasks_app.event_log import CreateSettled, Lend, Reserve
+from tasks_app.ids import uuid7
+from tasks_app.models import Budget, Reservation, Task
+from tasks_app.operations import Context, dispatcher, perform
+from tasks_app.operations import advances as room
+from tasks_app.operations.advances import advances
+from tasks_app.upkeep.orphans import release_orphans
+from tests.conftest import PATIENCE, Person, until
+from tests.database.locks import lock_row, needs_row_locks, waiting_for_locks
+from tests.operations.asking import ask, message
+from tests.operations.money import amounts, limit
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+
+
+@pytest.fixture(autouse=True)
+def long_advances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let advances last until the test ends them."""
+    monkeypatch.setattr(room, "SECONDS", 2 * PATIENCE)
+    advances.forget()
+
+
+async def _send(person: Person, said: Message) -> Any:
+    try:
+        return await perform(SendMessage(message=said), Context(caller=person.caller, agent="priced-quick"))
+    except Unavailable as error:
+        return error
+
+
+async def _get_advance(person: Person) -> None:
+    """Send a message that asks for an advance, and wait for that."""
+    async with asyncio.timeout(PATIENCE):
+        await _send(person, message("0.25"))
+        while not advances.current:  # noqa: ASYNC110  # it comes from the thread of a lane
+            await asyncio.sleep(0)
+
+
+async def _send_all(person: Person, messages: Sequence[Message]) -> list[Any]:
+    """Send the messages one after the other, with an advance on which they draw."""
+    await _get_advance(person)
+    return [await _send(person, said) for said in messages]
+
+
+def send_all(person: Person, *messages: str | Message) -> list[Any]:
+    return async_to_sync(_send_all)(person, [message(said) if isinstance(said, str) else said for said in messages])
+
+
+def end() -> None:
+    """End the advance, and wait until it is given back."""
+    advances.forget()
+    until(lambda: not Reservation.objects.filter(orphan_at__isnull=False).exists(), "it is given back")
+
+
+def lend(budget: Budget, least: int = 16 * MICRO) -> int:
+    return bridge.do(Lend(charge=Charge(task_id=uuid7(), budgets=(budget.pk,), least=least, most=0)))
+
+
+@pytest.mark.parametrize("of_tenant", [False, True], ids=["one budget", "with one of the tenant"])
+def test_calls_that_draw_on_an_advance_reserve_nothing_themselves(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, of_tenant: bool
+) -> None:
+    budgets = [limit(owner, 1000), *([limit(owner, 2000, tenant=True)] if of_tenant else [])]
+    groups: list[type] = []
+    for kind in (Reserve, CreateSettled):
+        do = kind.do_many.__func__  # type: ignore[attr-defined]
+        monkeypatch.setattr(
+            kind, "do_many", classmethod(lambda cls, items, do=do: groups.append(cls) or do(cls, items))
+        )
+    send_all(owner, "0.5", "0.125 reply", "2")
+    assert groups == [Reserve, CreateSettled], "those of the first call"
+    for budget in budgets:
+        (row,) = Reservation.objects.filter(budget=budget)
+        assert amounts(budget) == (row.amount / MICRO, 2.875), "each was settled with its task"
+        assert row.amount > 50 * MICRO
+    end()
+    assert [amounts(budget) for budget in budgets] == [(0, 2.875)] * len(budgets)
+
+
+def test_a_task_that_waits_for_an_answer_takes_its_reservation_out_of_the_advance(owner: Person) -> None:
+    budget = limit(owner, 1000)
+    send_all(owner, "0.5 ask")
+    end()
+    assert amounts(budget) == (1, 0.25)
+    ask(owner, CancelTask(id=Task.objects.get(state="input_required").id))
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
+
+
+def test_a_message_that_runs_twice_draws_twice_and_holds_nothing(owner: Person) -> None:
+    budget, said = limit(owner, 1000), message("0.5")
+    send_all(owner, said, said)
+    end()
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 1.25), False)
+
+
+def test_a_call_that_stores_no_task_is_charged_when_its_advance_ends(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget, play = limit(owner, 1000), dispatcher.play_quickly
+
+    async def busy(run: Any) -> Any:
+        if run.text != "fail":
+            return await play(run)
+        run.spend("0.125")
+        raise Unavailable(1)
+
+    monkeypatch.setattr("tasks_app.operations.dispatcher.play_quickly", busy)
+    assert isinstance(send_all(owner, "fail")[0], Unavailable)
+    end()
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.375), False)
+
+
+def test_a_budget_lends_a_sixteenth_of_what_is_left_and_nothing_when_less_than_half_is(owner: Person) -> None:
+    budget = limit(owner, 1000)
+    assert lend(budget) == 1000 * MICRO // 16
+    Budget.objects.update(reserved=0, spent=500 * MICRO)
+    assert lend(budget) == 500 * MICRO // 16
+    Budget.objects.update(reserved=0, spent=500 * MICRO + 1)
+    assert lend(budget) == 0
+    Budget.objects.update(reserved=0, spent=0, amount=255 * MICRO)
+    assert (lend(budget), lend(budget, 15 * MICRO)) == (0, 255 * MICRO // 16)
+    budget.delete()
+    assert lend(budget) == 0
+
+
+def test_an_advance_of_a_process_that_died_is_given_back(owner: Person, hand: Any) -> None:
+    budget = limit(owner, 1000)
+    lend(budget)
+    assert (release_orphans(), amounts(budget)) == (0, (62.5, 0))
+    hand.on(minutes=3)
+    assert (release_orphans(), amounts(budget)) == (1, (0, 0))
+
+
+def test_a_call_beyond_its_advance_reserves_for_itself(owner: Person) -> None:
+    budget = limit(owner, 300)
+    send_all(owner, *["0.5"] * 25)
+    assert amounts(budget)[1] == 12.75
+    end()
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 12.75), False)
+
+
+@needs_row_locks
+def test_a_locked_budget_delays_a_call_with_an_advance_and_loses_nothing(owner: Person) -> None:
+    budget = limit(owner, 1000)
+
+    async def act() -> Any:
+        await _get_advance(owner)
+        with lock_row("budget", "id", str(budget.pk)) as release:
+            sending = asyncio.ensure_future(_send(owner, message("0.5")))
+            async with asyncio.timeout(PATIENCE):
+                while not waiting_for_locks():  # noqa: ASYNC110  # it is known to the database alone
+                    await asyncio.sleep(0)
+            is_early = sending.done()
+            release()
+            await sending
+        return is_early
+
+    assert not async_to_sync(act)()
+    end()
+    assert (amounts(budget), Task.objects.count()) == ((0, 0.75), 2)
