@@ -56,7 +56,7 @@ An agent needs only the names that this module exports. Their reference is docs/
 from a2a.agents import agent
 from a2a.callers import Caller
 from a2a.run import BudgetSpent, Failure, Retry, Run
-from a2a.types import Artifact, Extension, Message, Part, Skill
+from a2a.types import Artifact, Extension, Message, Part, Privacy, Skill
 
 __all__ = [
     "Artifact",
@@ -66,6 +66,7 @@ __all__ = [
     "Failure",
     "Message",
     "Part",
+    "Privacy",
     "Retry",
     "Run",
     "Skill",

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from a2a.media import Modes, modes
 from a2a.money import Cost, cost_of
 from a2a.options import NAME, NAME_WORDS, OPTIONS, Options
-from a2a.types import Extension, Json, Message, Skill
+from a2a.types import Extension, Json, Message, Privacy, Skill
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
 
@@ -69,6 +69,15 @@ class Agent(Struct, frozen=True, kw_only=True):
     cost: Cost | None
     """The minimum and the maximum of what a task is expected to cost; None for an agent without a cost, which no budget
     limits."""
+    max_latency: float | None
+    """Seconds after which a call of ADR-002 that waits is answered with a timeout, while its task goes on; None for
+    `A2A_INVOKE_SECONDS`."""
+    max_input_tokens: int | None
+    """The most tokens of one message, counted as four bytes of text each; None for the limit of its bytes."""
+    max_output_tokens: int | None
+    """The most tokens that the agent gives, for its card; None for the limit of a task."""
+    privacy: Privacy | None
+    """The personal data that the agent works with, for its card; None if its author does not say."""
     version: str
     listed: bool
     """True for an agent on public cards and in the catalogue; False for one on extended cards only."""
@@ -174,8 +183,9 @@ def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Register a function as an agent, with or without options: name, description, skills, timeout, attempts,
-    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, cost, version, listed,
-    extensions, input_modes, output_modes. The fields of a2a.agents.Agent describe them.
+    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, cost, max_latency,
+    max_input_tokens, max_output_tokens, privacy, version, listed, extensions, input_modes, output_modes. The fields of
+    a2a.agents.Agent describe them.
 
     Raises AgentDefinitionError with the file and line of the mistake.
     """

@@ -1,10 +1,13 @@
 """The results of operations, which languages encode: tasks, messages, pages, cards, and the events of a stream."""
 
 from collections.abc import Callable
+from typing import Literal
 
 from msgspec import Struct
 
 from a2a.documents import EventDocument, TaskDocument
+from a2a.errors import Error
+from a2a.money import Cost
 from a2a.shared_streams import ChunkReceipt, SharedStreamDocument
 from a2a.types import Card, Json, Message, PushConfig
 
@@ -55,6 +58,37 @@ class Description(Struct, frozen=True, kw_only=True):
     etag: str
 
 
+class Offer(Struct, frozen=True, kw_only=True):
+    """The part of an agreement about one capability."""
+
+    capability: str
+    agent: str = ""
+    """The name of the agent that has it; empty for a capability that is refused without naming one."""
+    cost: Cost | None = None
+    """The expected cost of a call; None for an agent without a cost."""
+    refusal: type[Error] | None = None
+    """The error that a call would get; None if it would be accepted."""
+    is_limited: bool = False
+    """True if the budget covers the minimum expected cost, but not the maximum."""
+
+
+class Agreement(Struct, frozen=True, kw_only=True):
+    """The outcome of a negotiation."""
+
+    offers: tuple[Offer, ...]
+    budget: int | None = None
+    """The budget of the caller, in millionths of a dollar."""
+
+    @property
+    def outcome(self) -> Literal["agreement", "degradation", "refusal"]:
+        """Everything as asked for, a part of it, or nothing."""
+        grants = [offer for offer in self.offers if offer.refusal is None]
+        if not grants:
+            return "refusal"
+        is_whole = len(grants) == len(self.offers) and not any(offer.is_limited for offer in grants)
+        return "agreement" if is_whole else "degradation"
+
+
 Result = (
     Answer
     | TaskPage
@@ -64,6 +98,7 @@ Result = (
     | Description
     | SharedStreamDocument
     | ChunkReceipt
+    | Agreement
     | None
 )
 """The result of any operation. Deleting returns None."""

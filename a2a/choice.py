@@ -53,6 +53,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     """The paths below the root of the server and below the address of each agent. A slash may follow. Without an
     envelope they are the prefixes of the routes."""
+    body_setting: str = "A2A_BODY_BYTES"
+    """The setting with the most bytes of a body at its paths. `A2A_BODY_BYTES` limits all endpoints."""
+    has_openrpc: bool = True
+    """False if OpenRPC cannot describe its calls, because their methods are the names of agents and skills."""
 
     @property
     def routes(self) -> tuple[Route, ...]:

@@ -171,7 +171,9 @@ class ContentTypeNotSupported(Error):
 
 
 class InvalidAgentResponse(Error):
-    """The response of an agent was invalid. Defined by A2A; this server never answers it."""
+    """The agent has failed, in a language in which a call is the work itself. In A2A such a task is an answer, and this
+    server never answers the error.
+    """
 
     reason = "INVALID_AGENT_RESPONSE"
     sentence = "Invalid agent response"

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from a2a.answers import Frame
+from a2a.answers import Frame, Result
 from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, entry
 from a2a.extensions import HEADER, OLD_HEADER, read_uris
@@ -59,6 +59,8 @@ class Route(Struct, frozen=True, kw_only=True):
     method: str
     query: type[Struct] | None = None
     """The struct of the params that the query may contain: its strings, numbers and booleans."""
+    camel: bool = True
+    """True if members of the body may have names in snake_case, which are read in camelCase, as in ProtoJSON."""
 
 
 class Rest(Struct, frozen=True, kw_only=True):
@@ -145,6 +147,16 @@ class Language(Struct, frozen=True, kw_only=True):
     """The name of the language of its deliveries. Empty if it is this language."""
     encode_card: Callable[[Card], dict[str, Any]] | None = None
     """Encodes a card in the form of the language; None for a language without cards."""
+    key_header: str = ""
+    """The header that each send must have, whose value is the id of the message; empty where the params have the id."""
+    agent_header: str = ""
+    """The header in which answers name the agent; empty for a language without one."""
+    refusal: Callable[[Result | Frame], Error | None] | None = None
+    """Returns the error by which the language tells a result, such as a task that has failed; None for an answer.
+    Without this function every result is an answer. With it a call that waits begins its answer only when the outcome
+    is there, because the HTTP status depends on the outcome."""
+    events_are_text: bool = False
+    """True if the events of a stream are bare text instead of JSON."""
 
     def cell(self, error: Error) -> Cell:
         """Return the cell of an error. Raises LookupError if the column lacks it."""

@@ -12,6 +12,7 @@ from a2a import discovery
 from a2a.choice import Endpoint, Row, by_version, by_version_of_path
 from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.dialects.acp import language as acp
+from a2a.dialects.adr import ENDPOINTS as ADR
 from a2a.envelopes import bare, jsonrpc
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
 from a2a.requests import SubscribeToTask
@@ -54,10 +55,13 @@ class Languages:
         # Several endpoints may have languages of one name. The first one counts, so it must come last here.
         self.by_name: dict[str, Language] = {language.name: language for language in reversed(languages)}
         """The languages by the names that exchanges and webhooks store."""
-        enveloped = [endpoint for endpoint in self.endpoints.values() if not endpoint.routes]
+        enveloped = [
+            endpoint for endpoint in self.endpoints.values() if len(endpoint.languages) > 1 and not endpoint.routes
+        ]
         names = {language.name: None for endpoint in enveloped for language in endpoint.languages}
         self.pinnable = tuple(name for name in names if name != discovery.LANGUAGE.name)
-        """The names that a key can be pinned to. Where verb and path name the method, they choose the language too."""
+        """The names that a key can be pinned to: those of languages that share an endpoint. Where verb and path name
+        the method, they choose the language too."""
         own_pushes = [language for language in languages if language in dialects or not language.pushes_as]
         self.pushing = {language.name: language for language in own_pushes if language.push}
         """The languages of deliveries, by name."""
@@ -125,7 +129,7 @@ VAPORA = Endpoint(
     neutral=vapora.LANGUAGE,
     rows=(discovery.ROW, Row(languages=(vapora.LANGUAGE,), choose=by_version)),
 )
-ALL = Languages(endpoints=(VAPORA,))
+ALL = Languages(endpoints=(VAPORA, *ADR))
 """The languages of this server."""
 
 

@@ -10,7 +10,7 @@ from a2a.canonical import canonical
 from a2a.extensions import is_uri
 from a2a.media import DEFAULT, is_mode
 from a2a.money import is_cost
-from a2a.types import Extension, Message, Skill
+from a2a.types import Extension, Message, Privacy, Skill
 
 YEAR, HOUR = 31_536_000, 3600
 TRANSIENT = (ConnectionError, TimeoutError)
@@ -39,6 +39,10 @@ class Options(TypedDict, total=False):
     isolation: Literal["", "process"]
     memory: int | None
     cost: Any
+    max_latency: float | None
+    max_input_tokens: int | None
+    max_output_tokens: int | None
+    privacy: Privacy | None
     version: str
     listed: bool
     extensions: Sequence[str | Extension]
@@ -56,6 +60,10 @@ def _number(value: Any) -> bool:
 
 def _whole(value: Any, lowest: int, highest: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def _tokens(value: Any) -> bool:
+    return value is None or _whole(value, 1, 2**53)
 
 
 def _list(value: Any, kinds: Any) -> bool:
@@ -96,6 +104,7 @@ class Option(Struct, frozen=True):
     """The words for valid values, for error messages."""
 
 
+_COUNT_WORDS = "a whole number above 0"
 _MODE_WORDS = "a list of media types such as text/plain, image/* or */*, in lower case and without parameters"
 NAME_WORDS = "lower-case letters, digits and hyphens, beginning with a letter, at most 64"
 OPTIONS: dict[str, Option] = {
@@ -119,6 +128,14 @@ OPTIONS: dict[str, Option] = {
     ),
     "cost": Option(
         None, is_cost, 'a pair of amounts in dollars (minimum, maximum) such as ("0.01", "0.20"), or one amount above 0'
+    ),
+    "max_latency": Option(
+        None, lambda v: v is None or (_number(v) and 0 < v <= HOUR), f"a number of seconds above 0, at most {HOUR}"
+    ),
+    "max_input_tokens": Option(None, _tokens, _COUNT_WORDS),
+    "max_output_tokens": Option(None, _tokens, _COUNT_WORDS),
+    "privacy": Option(
+        None, lambda v: v is None or isinstance(v, Privacy), "a Privacy value, such as Privacy(pii=False, phi=False)"
     ),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
     "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),

@@ -80,6 +80,34 @@ class StreamMessage(SendMessage, frozen=True, kw_only=True):
     """The cursor of the caller (Last-Event-ID)."""
 
 
+class Invoke(SendMessage, frozen=True, kw_only=True):
+    """Call an agent or a skill by its name, with an object of arguments, and wait for the outcome of its task
+    (ADR-002). `X-Request-ID` is the id of the call: the same call under the same id is answered the same, and is done
+    once.
+    """
+
+    name: str
+    """The name of an agent, or the id of a skill. At the address of an agent, any name: the agent gets it."""
+
+
+class StreamInvoke(Invoke, frozen=True, kw_only=True):
+    """Call an agent or a skill by its name, and follow its output as server-sent events of bare text (ADR-002)."""
+
+    streaming: ClassVar[bool] = True
+
+    after: int | None = None
+    """The cursor of the caller (Last-Event-ID)."""
+
+
+class Negotiate(Request, frozen=True, kw_only=True):
+    """Ask what a call of some capabilities would get for a budget, before the call (ADR-002). Nothing is reserved."""
+
+    capabilities: tuple[str, ...] = ()
+    """Ids of skills and names of agents; empty for all skills of the agent."""
+    budget: int | None = None
+    """The most that the caller pays for one call, in millionths of a dollar; None for no limit."""
+
+
 class GetTask(Request, frozen=True, kw_only=True):
     """Return a task as it is now (A2A 1.0, 3.1.3)."""
 

@@ -50,9 +50,11 @@ class Scribe:
         """Return a status without a message."""
         return StatusChanged(status=Status(state=state, timestamp=now))
 
-    def explain(self, state: TaskState, now: datetime, text: str) -> StatusChanged:
-        """Return a status with a sentence of the server as the agent's message."""
-        return self._status_event(state, now, Say((Part(text=text, media_type="text/plain"),)))
+    def explain(self, state: TaskState, now: datetime, text: str, reason: str = "") -> StatusChanged:
+        """Return a status with a sentence of the server as the agent's message. Its metadata has the reason, if the
+        sentence has one that programs know."""
+        metadata = {"reason": reason} if reason else None
+        return self._status_event(state, now, Say((Part(text=text, media_type="text/plain"),), metadata=metadata))
 
     def message(self, action: Say | Ask | Reply | Reject, *, bare: bool = False) -> Message:
         """Return a message of the agent. A bare message belongs to no task."""

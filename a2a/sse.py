@@ -1,5 +1,7 @@
 """Server-sent events: frames, comments and the Last-Event-ID header (WHATWG HTML, 9.2)."""
 
+import re
+
 RETRY = b"retry: 2000\n"
 """The line before the first event. It makes a client reconnect two seconds after losing its stream."""
 PING = b": ping\n"
@@ -30,6 +32,21 @@ def frame(data: bytes, seq: int | None = None) -> bytes:
             data = data.replace(character, escape)
     head = b"" if seq is None else b"id: %d\n" % seq
     return head + b"data: " + data + b"\n\n"
+
+
+_LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""The ends of lines in Unicode."""
+
+
+def text_frame(data: bytes, seq: int | None = None) -> bytes:
+    """Return one event of bare text with its sequence number. Each line of the text is a line of the event.
+
+    An event stream carries line feeds alone. Clients such as httpx end lines at all line ends of Unicode, and bare text
+    cannot escape them, so each becomes a line of its own. Otherwise these clients would lose what follows.
+    """
+    head = b"" if seq is None else b"id: %d\n" % seq
+    lines = _LINE_END.split(data.decode())
+    return head + "".join([f"data: {line}\n" for line in lines]).encode() + b"\n"
 
 
 def last_seen(header: str | None) -> int | None:

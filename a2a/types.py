@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from a2a.money import Cost
 from a2a.states import TaskState
 
 Json = dict[str, Any]
@@ -186,6 +187,34 @@ class Provider(Struct, frozen=True, kw_only=True):
     url: str
 
 
+class Privacy(Struct, frozen=True, kw_only=True):
+    """The personal data that an agent works with, as its author declares."""
+
+    pii: bool
+    """True if messages or results may have data that identifies a person."""
+    phi: bool
+    """True if messages or results may have data about the health of a person."""
+    notes: str = ""
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """The terms of use of an agent: limits, cost, privacy, and the way to authenticate."""
+
+    input_tokens: int
+    output_tokens: int
+    latency: float
+    """Seconds in which a call that waits is answered."""
+    cost: Cost | None
+    per_minute: int | None
+    """Calls that one caller may make in a minute; None without a limit."""
+    privacy: Privacy
+    retention_days: int | None
+    """Days after which nothing of a call is stored any more; None without a limit."""
+    auth: Json
+    inputs: Json | None = None
+    """The JSON Schema of the arguments; None for an agent that takes a text."""
+
+
 class Card(Struct, frozen=True, kw_only=True):
     """The description of an agent (A2A 1.0, 4.4.1). Each dialect encodes it in its own form."""
 
@@ -208,3 +237,5 @@ class Card(Struct, frozen=True, kw_only=True):
     provider: Provider | None = None
     documentation_url: str | None = None
     icon_url: str | None = None
+    terms: Terms | None = None
+    """The terms of use, for the cards that show them."""

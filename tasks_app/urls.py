@@ -9,7 +9,7 @@ from django.urls import URLPattern, include, path, re_path
 from a2a.choice import Endpoint
 from a2a.languages import ALL
 from tasks_app.callers.paths import RESERVED
-from tasks_app.transports.cards import card, catalogue, extended_card, key_set
+from tasks_app.transports.cards import card, catalogue, extended_card, key_set, schema
 from tasks_app.transports.descriptions import openapi, openrpc
 from tasks_app.transports.enveloped import enveloped
 from tasks_app.transports.files import download
@@ -46,6 +46,8 @@ def _envelope_urls(endpoint: Endpoint) -> list[URLPattern]:
     places = [root + place for root in ROOTS for place in endpoint.paths]
     calls = [path(spelling, view) for place in places for spelling in _spellings(place)]
     beside = "|".join(re.escape(f"{place}/") if place else "" for place in endpoint.paths)
+    if not endpoint.has_openrpc:
+        return calls
     return [*calls, re_path(rf"{AGENT}(?:{beside})openrpc\.json\Z", openrpc(endpoint.name))]
 
 
@@ -76,12 +78,14 @@ urlpatterns = [
     path("", front),
     *endpoint_urls(ALL.endpoints.values()),
     *(path(f"{root}.well-known/{file}", card, {"file": file}) for root in ROOTS for file in WELL_KNOWN),
+    *(path(f"{root}card", card, {"file": "card"}) for root in ROOTS),
     *(path(f"{root}{EXTENDED}", extended_card) for root in ROOTS),
     re_path(TICKET, ticket),
     re_path(rf"{AGENT}openapi\.json\Z", openapi),
     *([path("", include("tasks_app.oauth.urls"))] if settings.A2A_OAUTH else []),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
+    path("schemas/adr-002/<str:file>", schema),
     path("files/<str:file>/<str:name>", download),
     *(path(f"{root}links", create) for root in ROOTS),
     *(path(f"{root}links/<str:task>", follow) for root in ROOTS),

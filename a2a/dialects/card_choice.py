@@ -5,12 +5,13 @@ from typing import Literal
 
 from a2a import languages
 from a2a.choice import minor
-from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.dialects import adr, v0_2, v0_3, v1_0
 from a2a.language import Dialect
 from a2a.types import Card, Json
 
-WellKnown = Literal["agent.json", "agent-card.json"]
-"""A file name under /.well-known/. Clients of 0.2 ask for the first, all others for the second."""
+CardFile = Literal["agent.json", "agent-card.json", "card"]
+"""A file name under /.well-known/: clients of 0.2 ask for the first, all others of A2A for the second. Clients of
+ADR-002 ask for the third, at the address of the agent itself."""
 
 _MEMBERS_OF_0_3 = (
     "url",
@@ -30,17 +31,21 @@ def hybrid_card(card: Card) -> Json:
     return new | members | ({"securitySchemes": schemes} if schemes else {})
 
 
-SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card, hybrid_card})
+SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset(
+    {v1_0.encode_card, v0_3.encode_card, hybrid_card, adr.encode_card}
+)
 """Encoders of cards that the server signs (docs/protocol.md#card-of-both, #signatures)."""
 
 
 def card_encoder(
-    path: WellKnown, version: str | None, language: str = ""
+    path: CardFile, version: str | None, language: str = ""
 ) -> tuple[Callable[[Card], Json], tuple[str, ...]]:
     """Return the encoder for a path and an A2A-Version, and the versions of its card (docs/protocol.md#cards).
 
     An unknown version gets the hybrid card. The name of a language other than A2A takes the place of both.
     """
+    if path == "card":
+        return adr.encode_card, ()
     other = languages.ALL.by_name.get(language)
     if other is not None and other.encode_card is not None and not isinstance(other, Dialect):
         return other.encode_card, ()

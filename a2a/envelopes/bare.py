@@ -73,7 +73,7 @@ def params_of(place: Place, prefix: dict[str, str], query: Iterable[tuple[str, s
     """
     if not isinstance(body, dict):
         raise InvalidParams(("body", "must be a JSON object"))
-    params: Json = camel_names(body)
+    params: Json = camel_names(body) if place.route.camel else body
     query_params = _read_query(place.route.query, query)
     for source, members in (("path", prefix | place.variables), ("query", query_params)):
         for name, value in members.items():

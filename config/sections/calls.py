@@ -50,3 +50,8 @@ A2A_READ_CONNECTIONS = whole("A2A_READ_CONNECTIONS", 3, 2)
 """Database connections of a process for lists and other long reads. Owners take turns, and none has all of them."""
 A2A_READ_SECONDS = number("A2A_READ_SECONDS", 5, 0.1)
 """The longest time of one statement on such a connection."""
+A2A_INVOKE_SECONDS = number("A2A_INVOKE_SECONDS", 30, 0.1)
+"""The time after which a call of `/invoke` is answered with a timeout, while its task goes on. Agents may set their own
+(`max_latency`)."""
+A2A_INVOKE_BYTES = whole("A2A_INVOKE_BYTES", 1_000_000, 1_000)
+"""Bytes of a body at `/invoke`, `/invoke/stream` and `/negotiate`. `A2A_BODY_BYTES` limits it too."""

@@ -37,6 +37,7 @@ def _read_header(meta: Mapping[str, Any]) -> Evidence | None:
 
 BEARER = Scheme(
     name="bearer",
+    method="api_key",
     cards=lambda: {"bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token")},
     challenge="Bearer",
     read=_read_bearer,
@@ -44,6 +45,7 @@ BEARER = Scheme(
 )
 HEADER = Scheme(
     name="key",
+    method="api_key",
     cards=lambda: {"key": SecurityScheme(header="X-API-Key", description="An API key in a header")},
     substitute="X-API-Key",
     read=_read_header,

@@ -167,6 +167,7 @@ def _cards() -> dict[str, SecurityScheme]:
 
 SCHEME = Scheme(
     name=NAME,
+    method="mtls",
     cards=_cards,
     substitute="TLS-Client-Certificate",
     read=_read,

@@ -6,8 +6,8 @@ STOCK = frozenset({"admin", "api", "static", "desk", "oauth2", "slack"})
 """Paths of pages for people and of the operators' API, which Django's own handler serves."""
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 """Paths for those who run this server, and for no caller."""
-_PAGES = ".well-known agent agents card files openapi.json openrpc.json"
-_DOORS = "invoke links negotiate ws"
+_PAGES = ".well-known agent agents card files openapi.json openrpc.json schemas"
+_DOORS = "links ws"
 _OTHERS = HEALTH.union(f"{_PAGES} {_DOORS}".split())
 """Paths of the protocol that belong to no endpoint, and those of doors to come."""
 

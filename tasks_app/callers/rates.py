@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+SEND_COST = 10
+"""The units that a message to an agent costs its caller."""
 MOST = 20_000
 """Buckets of one kind. Beyond them the least recently used one is dropped: a missing bucket counts as full."""
 

@@ -19,14 +19,14 @@ what the caller was recognised by, as `kind:id`, such as `key:12`.
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 from msgspec import Struct
 
-from a2a.types import SecurityScheme
+from a2a.types import Json, SecurityScheme
 from tasks_app.callers.access import Caller
 from tasks_app.database.work import Work
 
@@ -41,6 +41,9 @@ PLACES = {
 """Where each scheme is. They are read in this order, and the first that finds evidence in a request decides. A scheme
 that takes bearer tokens of one form only comes before `bearer`, which takes all others."""
 REALM = "taskdesk"
+
+
+Method = Literal["oidc", "api_key", "oauth2", "mtls", "session"]
 
 
 class Evidence(Struct, frozen=True):
@@ -64,6 +67,10 @@ class Scheme(Struct, frozen=True, kw_only=True):
     name: str
     cards: Callable[[], Mapping[str, SecurityScheme]]
     """Returns its forms on cards, by name. A caller has to meet one of them."""
+    method: Method
+    """The method of authentication on cards of ADR-002."""
+    details: Callable[[], Json] = dict
+    """Returns the further members beside that method."""
     challenge: str = ""
     """The auth-scheme of its challenge, as IANA lists it (RFC 9110, 11.6.1); empty without one."""
     substitute: str = ""
@@ -104,6 +111,14 @@ def security() -> dict[str, SecurityScheme]:
                 raise ImproperlyConfigured(f"two ways to authenticate are called {name}: name the issuer otherwise")
             forms[name] = form
     return forms
+
+
+def auth() -> Json:
+    """Return the way to authenticate as cards of ADR-002 show it, which have room for one: tokens of service accounts
+    before API keys, and these before all others."""
+    order = get_args(Method)
+    scheme = min(schemes(), key=lambda scheme: order.index(scheme.method))
+    return {"method": scheme.method, **scheme.details()}
 
 
 def challenge(error: str = "") -> str:

@@ -127,6 +127,7 @@ async def _prove(evidence: Evidence) -> FindUser:
 
 SCHEME = Scheme(
     name=NAME,
+    method="session",
     cards=dict,  # It is of no use to programs, for which the cards are.
     substitute="Session",
     read=_read,

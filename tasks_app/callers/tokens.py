@@ -17,7 +17,7 @@ from jwt.exceptions import PyJWTError
 from msgspec import UNSET, Struct, UnsetType, field
 
 from a2a.errors import ExpiredKey, InvalidKey
-from a2a.types import SecurityScheme
+from a2a.types import Json, SecurityScheme
 from tasks_app import clock
 from tasks_app.callers.certificates import bound_thumbprint
 from tasks_app.callers.issuer_keys import source_of
@@ -201,4 +201,11 @@ def _card(issuer: Issuer) -> SecurityScheme:
     return SecurityScheme(open_id_connect_url=issuer.url.rstrip("/") + DISCOVERY, description=text)
 
 
-SCHEME = Scheme(name=NAME, cards=_cards, challenge="Bearer", read=_read, prove=prove)
+def _details() -> Json:
+    """Return the first issuer and the audience that its tokens must have."""
+    issuer = next(iter(issuers().values()))
+    audience = issuer.audience if isinstance(issuer.audience, str) else issuer.audience[0]
+    return {"issuer": issuer.url, "audience": audience}
+
+
+SCHEME = Scheme(name=NAME, method="oidc", cards=_cards, details=_details, challenge="Bearer", read=_read, prove=prove)

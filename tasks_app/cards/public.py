@@ -24,6 +24,7 @@ from tasks_app.callers.permissions import is_permitted, may_see
 from tasks_app.callers.schemes import security
 from tasks_app.callers.scopes import OWN as SCOPES
 from tasks_app.cards.addresses import own
+from tasks_app.cards.terms import terms_of
 
 EncodeCard = Callable[[Card], Json]
 KEY_SET = "/.well-known/jwks.json"
@@ -95,8 +96,8 @@ def _card(revision: int, name: str, address: str, encode: EncodeCard, whole: boo
         return None
     others = [other for other in registry if other.listed] if whole else []
     card = describe(agent, _url(agent, address, whole), others, security=security(), scopes=tuple(SCOPES))
-    plain = encode(_completed(card))
-    return _page(_signed(plain, address=address) if encode in SIGNABLE else plain)
+    plain = encode(replace(_completed(card), terms=terms_of(agent)))
+    return page_of(_signed(plain, address=address) if encode in SIGNABLE else plain)
 
 
 def _catalogue(revision: int, address: str) -> Page:
@@ -115,7 +116,7 @@ def _catalogue(revision: int, address: str) -> Page:
         for agent in registry
         if agent.listed
     ]
-    return _page({"agents": agents})
+    return page_of({"agents": agents})
 
 
 _own_card, _foreign_card = lru_cache(maxsize=OWN)(_card), lru_cache(maxsize=FOREIGN)(_card)
@@ -124,10 +125,10 @@ _own_catalogue, _foreign_catalogue = lru_cache(maxsize=OWN)(_catalogue), lru_cac
 
 @lru_cache(maxsize=1)
 def _key_set(pem: str) -> Page:
-    return _page(signatures.key_set(_card_keys(pem)))
+    return page_of(signatures.key_set(_card_keys(pem)))
 
 
-def _page(document: Json) -> Page:
+def page_of(document: Json) -> Page:
     """Encode a document. Its tag depends on the keys of signatures only: each signing makes another signature."""
     keys = [signature["protected"] for signature in document.get("signatures", ())]
     tag = hashlib.sha256(orjson.dumps(document | {"signatures": keys})).hexdigest()[:32]

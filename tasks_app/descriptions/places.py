@@ -4,12 +4,13 @@ from typing import Any
 
 from a2a.descriptions.components import Components
 from a2a.descriptions.openapi import Place
-from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.dialects import adr, v0_2, v0_3, v1_0
 from a2a.dialects.acp import language as acp
 from a2a.dialects.acp.card import AgentCard
+from a2a.dialects.schemas import adr as adr_types
 from a2a.dialects.schemas import answers_0_x, answers_1_0, cards
 from a2a.types import Json
-from tasks_app.callers.scopes import READ
+from tasks_app.callers.scopes import READ, WRITE
 
 ANY = ""
 """The scope of a path for any caller. A call of a method needs that of the method besides."""
@@ -51,6 +52,47 @@ PLACES = (
         scope=ANY,
         answers={200: "The answer.", 204: "The call was a notification.", 404: "There is no such task.", **KEY},
         body={},
+    ),
+    Place(
+        verb="POST",
+        path="/invoke",
+        summary="Call an agent or a skill by its name, and wait for the outcome (ADR-002)",
+        scope=WRITE.scope,
+        answers={
+            200: "The answer.",
+            204: "The call was a notification.",
+            400: "The call is not valid, or has no X-Request-ID.",
+            402: "The budget is below the minimum expected cost.",
+            408: "The outcome was not there in time.",
+            409: "The X-Request-ID was used before with another call.",
+            **KEY,
+        },
+        schema=lambda components: components.of(adr.LANGUAGE, adr_types.Answer),
+        body={"$ref": "/schemas/adr-002/invoke.json#/$defs/Call"},
+    ),
+    Place(
+        verb="POST",
+        path="/invoke/stream",
+        summary="Call an agent or a skill by its name, and follow its output as bare text (ADR-002)",
+        scope=WRITE.scope,
+        answers={200: "The events.", 400: "The call is not valid, or has no X-Request-ID.", **KEY},
+        media="text/event-stream",
+        body={"$ref": "/schemas/adr-002/invoke.json#/$defs/Call"},
+    ),
+    Place(
+        verb="GET",
+        path="/card",
+        summary="Return the card of ADR-002",
+        scope=None,
+        answers={200: "The card.", **NOT_MODIFIED},
+        schema=lambda components: components.of(adr.LANGUAGE, adr_types.AgentCard),
+    ),
+    Place(
+        verb="GET",
+        path="/schemas/adr-002/{file}",
+        summary="Return a JSON Schema of ADR-002: card.json, negotiate.json, invoke.json or errors.json",
+        scope=None,
+        answers={200: "The schema.", 404: "There is no such schema.", **NOT_MODIFIED},
     ),
     Place(
         verb="GET",

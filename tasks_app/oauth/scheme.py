@@ -111,6 +111,7 @@ def _cards() -> dict[str, SecurityScheme]:
 
 OAUTH = Scheme(
     name="oauth",
+    method="oauth2",
     cards=_cards,
     challenge="Bearer",
     parameters=lambda: {"resource_metadata": f"{public()}/.well-known/oauth-protected-resource"},

@@ -1,13 +1,10 @@
 """The operation on cards: the extended card, for authenticated callers."""
 
-from django.conf import settings
-
-from a2a.agents import registry
-from a2a.errors import ExtendedCardNotConfigured, UnknownAgent
+from a2a.errors import ExtendedCardNotConfigured
 from a2a.requests import GetExtendedCard
 from tasks_app.callers.access import check_scopes, check_tenant
-from tasks_app.callers.permissions import may_see
 from tasks_app.cards import public as cards
+from tasks_app.operations.choose_agent import address_agent
 from tasks_app.operations.operation import Context, Done, Grant
 
 
@@ -17,10 +14,7 @@ async def extended_card(request: GetExtendedCard, context: Context) -> Grant:
     Raises ExtendedCardNotConfigured if the server has no address to put on a card.
     """
     check_tenant(context.caller, request.tenant)
-    name = context.agent or settings.A2A_DEFAULT_AGENT
-    agent = registry.get(name)
-    if agent is None or not may_see(context.caller, name):
-        raise UnknownAgent(agent=name[:64])
+    agent = address_agent(context)
     check_scopes(context.caller, agent.scopes, context.spelling)
     if not request.address:
         raise ExtendedCardNotConfigured(detail="the server has no such name: see ALLOWED_HOSTS and A2A_PUBLIC_URL")

@@ -9,7 +9,7 @@ from a2a.agents import Agent, registry
 from a2a.errors import InvalidParams, UnknownAgent
 from a2a.requests import SendMessage
 from tasks_app.callers.access import Caller
-from tasks_app.callers.permissions import is_permitted, may_ask
+from tasks_app.callers.permissions import is_permitted, may_ask, may_see
 from tasks_app.event_log import Head
 from tasks_app.operations.operation import Context
 
@@ -36,6 +36,25 @@ def choose_agent(request: SendMessage, context: Context) -> Agent:
         # The skills of a relay are those that a remote agent claims. They must not attract calls of our own agents.
         return _require(registry.with_skill(skill, last=settings.A2A_RELAYS, suits=may), may, skill=skill)
     return _require(registry.get(settings.A2A_DEFAULT_AGENT), may, agent=settings.A2A_DEFAULT_AGENT)
+
+
+def find_by_name(caller: Caller, name: str) -> Agent | None:
+    """Return the agent of that name, or else one with a skill of that id, among those that the caller may ask; None if
+    there is none."""
+    may = partial(may_ask, caller, skill=name)
+    agent = registry.get(name)
+    if agent is not None and may(agent):
+        return agent
+    return registry.with_skill(name, last=settings.A2A_RELAYS, suits=may)
+
+
+def address_agent(context: Context) -> Agent:
+    """Return the agent of the address, or else the default agent. Raises UnknownAgent."""
+    name = context.agent or settings.A2A_DEFAULT_AGENT
+    agent = registry.get(name)
+    if agent is None or not may_see(context.caller, name):
+        raise UnknownAgent(agent=name[:64])
+    return agent
 
 
 def check_agent_of(task: Head, request: SendMessage, caller: Caller) -> None:

@@ -19,18 +19,22 @@ from a2a.requests import (
     GetExtendedCard,
     GetPushConfig,
     GetTask,
+    Invoke,
     ListPushConfigs,
     ListTasks,
+    Negotiate,
     Request,
     SendChunk,
     SendMessage,
     SendToSharedStream,
     StartSharedStream,
+    StreamInvoke,
     StreamMessage,
     SubscribeToTask,
 )
 from a2a.states import TaskState
 from tasks_app.callers.access import Caller, check_right
+from tasks_app.callers.rates import SEND_COST
 from tasks_app.callers.scopes import CANCEL, READ, READ_STREAMS, READ_WEBHOOKS, WRITE, WRITE_STREAMS, WRITE_WEBHOOKS
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
@@ -38,6 +42,8 @@ from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.operations import cards, descriptions, shared_streams, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
+from tasks_app.operations.invoke import invoke
+from tasks_app.operations.negotiate import negotiate
 from tasks_app.operations.operation import Await, CallerLeft, Context, Done, Follow, Grant, Operation, RunQuick, Wait
 from tasks_app.operations.send import send
 from tasks_app.operations.waiting import RETRY_SECONDS, wait_on
@@ -51,8 +57,11 @@ def scope_of(kind: type[Request]) -> str:
 
 
 OPERATIONS: dict[type[Request], Operation] = {
-    SendMessage: Operation(send, WRITE, cost=10),
-    StreamMessage: Operation(send, WRITE, STREAMING, cost=10),
+    SendMessage: Operation(send, WRITE, cost=SEND_COST),
+    StreamMessage: Operation(send, WRITE, STREAMING, cost=SEND_COST),
+    Invoke: Operation(invoke, WRITE, cost=SEND_COST),
+    StreamInvoke: Operation(invoke, WRITE, STREAMING, cost=SEND_COST),
+    Negotiate: Operation(negotiate, READ),
     GetTask: Operation(tasks.get, READ),
     ListTasks: Operation(tasks.list_tasks, READ, cost=5),
     CancelTask: Operation(tasks.cancel, CANCEL, cost=2),

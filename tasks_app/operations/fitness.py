@@ -1,11 +1,12 @@
 """Whether a message and an agent fit: scopes, media types in both directions, extensions. Nothing is looked up."""
 
 from a2a.agents import Agent
-from a2a.errors import ContentTypeNotSupported
+from a2a.errors import ContentTypeNotSupported, InvalidParams
 from a2a.extensions import activate
 from a2a.media import media_type_of
 from a2a.requests import SendMessage
 from a2a.run import Preferences
+from a2a.tokens import TOKEN_BYTES, count_tokens
 from tasks_app.callers.access import check_scopes, for_agents
 from tasks_app.operations.operation import Context
 
@@ -16,10 +17,12 @@ QUOTE = 100
 def fit(request: SendMessage, agent: Agent, context: Context) -> Preferences:
     """Return the preferences of the caller, checked in the order of docs/protocol.md#order-of-checks.
 
-    Raises MissingScope, ContentTypeNotSupported and ExtensionSupportRequired.
+    Raises MissingScope, ContentTypeNotSupported, InvalidParams and ExtensionSupportRequired.
     """
     check_scopes(context.caller, agent.scopes, context.spelling)
     _check_media(request, agent)
+    if agent.max_input_tokens is not None:
+        _check_tokens(request, agent.max_input_tokens)
     if agent.extensions:
         context.extensions = activate(agent.extensions, request.extensions)
     return Preferences(
@@ -45,6 +48,14 @@ def _check_media(request: SendMessage, agent: Agent) -> None:
             mediaType=_clean(", ".join(modes[:10])),
             supported=str(agent.gives),
         )
+
+
+def _check_tokens(request: SendMessage, most: int) -> None:
+    """Check that the message has no more tokens than the agent takes. Raises InvalidParams."""
+    tokens = count_tokens(request.message)
+    if tokens > most:
+        text = f"has about {tokens} tokens, counted as {TOKEN_BYTES} bytes each, and the agent takes {most} at most"
+        raise InvalidParams(("message.parts", text))
 
 
 def _clean(text: str) -> str:

@@ -34,6 +34,9 @@ class Context(Struct, kw_only=True):
     actor: str = "caller"
     spelling: Spelling = "own"
     """The spelling of scopes in errors, which is that of the language."""
+    agent_name: str = ""
+    """The agent that the call is for, once the operation has found it. Languages with a header for it name it in their
+    answers."""
     extensions: tuple[str, ...] = ()
     """The agent's extensions that the message activated. The operation sets them, and the door names them in a
     header."""
@@ -69,7 +72,9 @@ class Wait(Struct, frozen=True, kw_only=True):
     after: int
     history_length: int | None
     began: float = field(default_factory=perf_counter)
-    """The start of the operator's limit, on perf_counter()."""
+    """The start of the limits, on perf_counter()."""
+    seconds: float = float("inf")
+    """The limit of the agent. The operator's own limit holds beside it."""
 
 
 class Follow(Struct, frozen=True, kw_only=True):

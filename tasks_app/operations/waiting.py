@@ -21,13 +21,14 @@ RETRY_SECONDS = 2
 
 
 async def wait_on(wait: Wait, context: Context) -> Result | Wait:
-    """Return the task when no agent works on it, or as it is at the operator's limit, which is never an error.
+    """Return the task when no agent works on it, or as it is at the limit of the operator or of the
+    agent, which is never an error.
 
     If the context's patience ends before that, return the wait itself; another call goes on with it. Raises CallerLeft;
     TaskNotFound if the task was deleted meanwhile; Unavailable if the process goes down first.
     """
     now = perf_counter()
-    limit = wait.began + settings.A2A_WAIT_SECONDS - now if settings.A2A_WAIT_SECONDS else float("inf")
+    limit = wait.began + min(settings.A2A_WAIT_SECONDS or float("inf"), wait.seconds) - now
     patience = context.patience - now
     if patience <= 0:
         return wait

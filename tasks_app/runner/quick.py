@@ -11,10 +11,10 @@ from datetime import datetime
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import check_encodable
-from a2a.errors import Unavailable
+from a2a.errors import BudgetExceeded, Timeout, Unavailable
 from a2a.events import Event, status_of
 from a2a.mistakes import AgentMistake
-from a2a.run import Action, Failure, Reply, Run
+from a2a.run import Action, BudgetSpent, Failure, Reply, Run
 from a2a.scribe import Scribe, merge
 from a2a.states import TaskState
 from a2a.types import Message
@@ -102,11 +102,12 @@ async def play_quickly(run: Run) -> Played:
         raise Unavailable(retry_after=RETRY_SECONDS) from None
     except OutOfTime:
         sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
-        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
+        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, Timeout.reason))
         return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
         sentence, reference = explain(f"quick agent: task {run.task_id}", error)
-        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
+        reason = BudgetExceeded.reason if isinstance(error, BudgetSpent) else ""
+        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, reason))
         played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
         return played
     warn_of(run)

@@ -6,9 +6,10 @@ import random
 from msgspec import Struct
 
 from a2a.agents import registry
+from a2a.errors import BudgetExceeded, Timeout
 from a2a.events import Event
 from a2a.options import TRANSIENT
-from a2a.run import Failure, Retry
+from a2a.run import BudgetSpent, Failure, Retry
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from tasks_app import clock
@@ -91,13 +92,14 @@ def judge_outage(attempt: Attempt, seconds: float) -> Verdict:
 def judge_timeout(attempt: Attempt, timeout: float) -> Verdict:
     """Judge an attempt that exceeded its timeout. The task fails: another attempt would take as long."""
     sentence = f"The agent took longer than its timeout of {timeout:g} s."
-    return Verdict(_status(attempt, TaskState.FAILED, sentence), "overdue")
+    return Verdict(_status(attempt, TaskState.FAILED, sentence, Timeout.reason), "overdue")
 
 
 def judge_error(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
     """Judge an attempt whose agent raised an error. `words` is the text for the caller."""
     if not transient:
-        return Verdict(_status(attempt, TaskState.FAILED, words), TaskState.FAILED.value)
+        reason = BudgetExceeded.reason if isinstance(error, BudgetSpent) else ""
+        return Verdict(_status(attempt, TaskState.FAILED, words, reason), TaskState.FAILED.value)
     prefix = f"Attempt {attempt.number} of {attempt.most} failed"
     if attempt.is_last:
         sentence = words if attempt.most == 1 else f"{prefix}: {words}"
@@ -144,5 +146,5 @@ def _seconds(delay: float) -> str:
     return f"{delay:.0f} s" if delay >= 10 else f"{delay:.1f} s"
 
 
-def _status(attempt: Attempt, state: TaskState, sentence: str) -> Event:
-    return Scribe(attempt.task_id, attempt.context_id, uuid7).explain(state, clock.now(), sentence)
+def _status(attempt: Attempt, state: TaskState, sentence: str, reason: str = "") -> Event:
+    return Scribe(attempt.task_id, attempt.context_id, uuid7).explain(state, clock.now(), sentence, reason)

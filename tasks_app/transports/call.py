@@ -4,6 +4,7 @@ A door gives its Call to receiving.receive(), or to handling.handle(), and sends
 """
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from tasks_app.transports.waiting import LateAnswer
 
 log = logging.getLogger(__name__)
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+"""The form of a caller's own id of a call."""
 SMALL = 16_384
 """The largest body that is read before its caller is authenticated."""
 STREAM = "text/event-stream"

@@ -1,5 +1,7 @@
-"""The door for cards, the catalogue and the public keys, which need no API key, and for the extended card of 0.2."""
+"""The door for cards, the catalogue, public keys and JSON Schemas, which need no API key, and for the extended card of
+0.2."""
 
+from functools import cache
 from typing import Any
 
 import orjson
@@ -11,12 +13,13 @@ from django.views.decorators.csrf import csrf_exempt
 from a2a import languages
 from a2a.answers import CardAnswer
 from a2a.dialects import v0_2
-from a2a.dialects.card_choice import WellKnown, card_encoder
+from a2a.dialects.card_choice import CardFile, card_encoder
+from a2a.dialects.schemas.adr import SCHEMAS
 from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
 from tasks_app.cards import public as cards
 from tasks_app.cards.addresses import address_of, own, varying
-from tasks_app.cards.public import Page, changed_at
+from tasks_app.cards.public import Page, changed_at, page_of
 from tasks_app.transports.http import version_of
 from tasks_app.transports.private_pages import Body, PrivatePage
 
@@ -27,7 +30,7 @@ PUBLIC = {"X-Content-Type-Options": "nosniff"}
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
 
 
-async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:
+async def card(request: HttpRequest, file: CardFile, agent: str | None = None) -> HttpResponse:
     """Return the card of an agent, encoded as path, version and language ask (docs/protocol.md#cards)."""
     if (refusal := _refusal(request)) is not None:
         return refusal
@@ -61,6 +64,19 @@ async def catalogue(request: HttpRequest) -> HttpResponse:
 async def key_set(request: HttpRequest) -> HttpResponse:
     """Return the public keys that verify cards."""
     return _refusal(request) or _respond(request, cards.key_set())
+
+
+async def schema(request: HttpRequest, file: str) -> HttpResponse:
+    """Return a JSON Schema of ADR-002."""
+    page = _schemas().get(file.removesuffix(".json")) if file.endswith(".json") else None
+    if page is None:
+        return _problem(404, f"there is no such schema; there are {', '.join(f'{name}.json' for name in _schemas())}")
+    return _refusal(request) or _respond(request, page)
+
+
+@cache
+def _schemas() -> dict[str, Page]:
+    return {name: page_of(document) for name, document in SCHEMAS.items()}
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:

@@ -20,7 +20,7 @@ def enveloped(name: str) -> View:
     async def view(request: HttpRequest, agent: str | None = None) -> HttpResponseBase:
         endpoint = languages.ALL.endpoints[name]
         try:
-            body = body_of(request)
+            body = body_of(request, endpoint)
         except Refusal as refusal:
             return refuse(request, refusal, endpoint)
         call = call_of(request, endpoint, agent)

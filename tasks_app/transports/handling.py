@@ -14,12 +14,10 @@ from a2a.answers import Description, Result, TaskPage, size_of
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, InvalidParams, InvalidRequest
+from a2a.errors import Error, InvalidRequest
 from a2a.files import MARK
 from a2a.language import Language, Method
-from a2a.money import HEADER as BUDGET
-from a2a.money import parse_usd
-from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
+from a2a.requests import Request
 from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
@@ -33,9 +31,10 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, date, fault
 from tasks_app.transports.chunk_streams import ChunkStream
+from tasks_app.transports.parameters import complete
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
-from tasks_app.transports.waiting import LateAnswer
+from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
 
 TLS_ADVICE = "use https or wss; behind a proxy that ends TLS, A2A_TRUST_FORWARDED names its headers"
 Selection = tuple[Language, Method, Any]
@@ -67,18 +66,24 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         read = partial(_read, call, exchange, wrapping, select, meaning)
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         await limits.spend(call.caller, cost_of(method.request))
-        head, tail = wrapping.head, wrapping.tail
-        exchange.encode = lambda result: enclose(head, method.encode(result), tail)
+        encode = partial(_enclose, wrapping, method)
+        # An answer that may turn out to be an error is not stored with the change.
+        exchange.encode = None if language.refusal else encode
         context.spelling = language.spelling
         # The stream is taken from the account before the work, so that no accepted work lacks one.
         stream = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         # A member of a batch waits in the answer of the whole batch, and a notification has no answer.
         may_wait = not (call.batch or wrapping.silent)
         result, weight = await _perform(request, context, stream, exchange.start, may_wait=may_wait)
+        if isinstance(result, Wait) and language.refusal and may_wait:
+            result = await _settle(call, result, language, method, context)
         if isinstance(result, Follow):
             return _follow(call, exchange, wrapping, result, language, method, context, stream, weight)
+        exchange.encode = encode
         if isinstance(result, Wait):
             return _defer(call, exchange, wrapping, result, language, method, context)
+        if language.refusal and (error := language.refusal(result)):
+            return _tell_error(exchange, wrapping, error, language, context)
         counts = not method.request.changes and not wrapping.silent
         payload, weight = await _encode(call, exchange, result, counts=counts)
     except CallerLeft:
@@ -95,8 +100,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         return replace(reply, error_as_stream=meaning.error_as_stream)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         return _fail(exchange, wrapping, fault(exchange, error), meaning.language, context)
-    headers = language.headers(context.extensions)
-    return await _answer(call, exchange, wrapping, result, payload, weight, headers)
+    return await _answer(call, exchange, wrapping, result, payload, weight, _headers(language, context))
 
 
 async def handle_own(
@@ -202,7 +206,7 @@ def _read(
         _check_tls(call)
     authorize(method.request, call.caller, language.spelling)
     exchange.is_change = method.request.changes
-    return language, method, _complete(call, language, method.request, method.decode(params))
+    return language, method, complete(call, language, method.request, method.decode(params))
 
 
 def _check_tls(call: Call) -> None:
@@ -211,31 +215,9 @@ def _check_tls(call: Call) -> None:
         raise InvalidRequest(detail=f"calls in this language must come over TLS: {TLS_ADVICE}")
 
 
-def _complete(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
-    """Add to a request the values that do not stand in its params. Raises InvalidRequest and InvalidParams."""
-    if kind.streaming and call.batch:
-        raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
-    if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
-        request = replace(request, extensions=extensions)
-    if issubclass(kind, SendMessage) and (budget := call.metadata(BUDGET)) is not None:
-        request = replace(request, budget=_budget_of(budget))
-    if kind.changes and language.push:
-        request = with_delivery_language(language.pushes_as or language.name, request)
-    if kind.streaming:
-        return replace(request, after=call.after)
-    if isinstance(request, GetExtendedCard):
-        return replace(request, address=call.address())
-    if isinstance(request, Describe):
-        return replace(request, endpoint=call.endpoint.name, version=call.version, address=call.address())
-    return request
-
-
-def _budget_of(text: str) -> int:
-    """Return the budget in a header. Raises InvalidParams."""
-    try:
-        return parse_usd(text)
-    except ValueError as error:
-        raise InvalidParams((BUDGET, str(error))) from None
+def _enclose(wrapping: Wrapping, method: Method, result: Result) -> Encoded:
+    """Return the whole answer for a result."""
+    return enclose(wrapping.head, method.encode(result), wrapping.tail)
 
 
 async def _perform(
@@ -286,7 +268,7 @@ def _follow(
     ends = call.caller.expires_at
     kind = ChunkStream if isinstance(follow.first, SharedStreamDocument) else Stream
     reader = kind(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until, ends)
-    headers = language.headers(context.extensions)
+    headers = _headers(language, context)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 
 
@@ -311,8 +293,19 @@ def _defer(
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
     ends = call.caller.expires_at
     late = LateAnswer(wait, context, exchange, language, wrapping, again, call.address(), holding, ends)
-    headers = language.headers(context.extensions)
+    headers = _headers(language, context)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
+
+
+async def _settle(call: Call, wait: Wait, language: Language, method: Method, context: Context) -> Result:
+    """Wait for the outcome before anything is answered. Raises the errors of wait_for_outcome(), and RateLimited and
+    Unavailable."""
+    holding = account.hold(call.caller.owner_id, "waits")
+    again = call.check_again(OPERATIONS[method.request].right, language.spelling)
+    try:
+        return await wait_for_outcome(wait, context, again, call.caller.expires_at)
+    finally:
+        holding.release()
 
 
 def _count(call: Call, exchange: OpenExchange, error: Error) -> None:
@@ -326,8 +319,20 @@ def _end_silently(exchange: OpenExchange, wrapping: Wrapping, language: Language
     """Record a notification, which has no answer (docs/protocol.md#envelope). Its work is done, or goes on."""
     exchange.end("notified", status=204)
     recorder.close(exchange)
-    headers = language.headers(context.extensions)
+    headers = _headers(language, context)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, headers=headers)
+
+
+def _headers(language: Language | None, context: Context) -> dict[str, str]:
+    """Return the headers of an answer in the language; none if no language is chosen."""
+    if language is None:
+        return {}
+    headers = language.headers(context.extensions)
+    return (
+        headers | {language.agent_header: context.agent_name}
+        if context.agent_name and language.agent_header
+        else headers
+    )
 
 
 def _fail(
@@ -336,10 +341,17 @@ def _fail(
     """Record an error, and return the reply, in the language if one is chosen. It is empty for a notification."""
     # The frames of the traceback may hold a large answer, which would live until garbage is collected.
     error.__traceback__ = None
+    exchange.fail()
+    return _tell_error(exchange, wrapping, error, language, context)
+
+
+def _tell_error(
+    exchange: OpenExchange, wrapping: Wrapping, error: Error, language: Language | None, context: Context
+) -> Reply:
+    """Record an error as the answer to a call, whatever the call has changed, and return the reply."""
     if language and language.dates_errors:
         date(error)
     failure, silent = wrapping.failure(error, language), wrapping.silent
-    exchange.fail()
     outcome, status = ("notified", 204) if silent else ("error", failure.status)
     exchange.end(outcome, failure.payload, code=failure.code, status=status)
     exchange.keep(failure.payload)
@@ -350,5 +362,5 @@ def _fail(
         payload=None if silent else failure.payload,
         error=error,
         status=failure.status,
-        headers=language.headers(context.extensions) if language else {},
+        headers=_headers(language, context),
     )

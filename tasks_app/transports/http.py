@@ -1,7 +1,6 @@
 """The shared part of the HTTP doors: calls from requests, refusals before the envelope is read, headers of answers."""
 
 import contextlib
-import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -21,13 +20,14 @@ from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.refusals import close_refused
-from tasks_app.transports.call import Call, fault_with
+from tasks_app.transports.call import REQUEST_ID, Call, fault_with
 
+WIDEST = "A2A_BODY_BYTES"
+"""The setting with the limit of bodies at all endpoints."""
 MIN_LIMIT = 1_000
-"""The smallest value that A2A_BODY_BYTES may have."""
+"""The smallest value that a limit of bodies may have."""
 FIRST_LINE = 256
 """Characters of a request's verb and path that are recorded with a refusal."""
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class Refusal(Exception):
@@ -41,14 +41,14 @@ class Refusal(Exception):
         self.error = error or InvalidRequest(detail=detail)
 
 
-def body_of(request: HttpRequest) -> bytes:
-    """Return the body of a POST of JSON within the limit. Raises Refusal: 405, 415, 413."""
+def body_of(request: HttpRequest, endpoint: Endpoint) -> bytes:
+    """Return the body of a POST of JSON within the limit of the endpoint. Raises Refusal: 405, 415, 413."""
     if request.method != "POST":
         raise Refusal(405, f"use POST, not {request.method}")
     kind = (request.content_type or "").lower()
     if not kind.endswith("json"):
         raise wrong_type(kind)
-    return read(request)
+    return read(request, endpoint.body_setting)
 
 
 def wrong_type(kind: str) -> Refusal:
@@ -56,8 +56,8 @@ def wrong_type(kind: str) -> Refusal:
     return Refusal(415, f"the Content-Type must be application/json, not {kind[:64] or 'absent'}")
 
 
-def read(request: HttpRequest) -> bytes:
-    """Return the body within the limit, whatever its media type. Raises Refusal: 415, 413."""
+def read(request: HttpRequest, setting: str = WIDEST) -> bytes:
+    """Return the body within the limit of a setting, whatever its media type. Raises Refusal: 415, 413."""
     if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise Refusal(415, "the body must not be compressed")
     try:
@@ -65,14 +65,14 @@ def read(request: HttpRequest) -> bytes:
     except RequestDataTooBig:
         raise too_large() from None
     # Reading a setting takes time. A body below MIN_LIMIT is within the limit, whatever it is.
-    if len(body) > MIN_LIMIT and len(body) > settings.A2A_BODY_BYTES:
-        raise too_large()
+    if len(body) > MIN_LIMIT and len(body) > (limit := min(settings.A2A_BODY_BYTES, getattr(settings, setting))):
+        raise too_large(limit)
     return body
 
 
-def too_large() -> Refusal:
-    """Return the refusal of a body beyond the limit."""
-    return Refusal(413, f"the body must have {settings.A2A_BODY_BYTES} bytes at most")
+def too_large(limit: int | None = None) -> Refusal:
+    """Return the refusal of a body beyond a limit, by default that of all endpoints."""
+    return Refusal(413, f"the body must have {limit or settings.A2A_BODY_BYTES} bytes at most")
 
 
 def over_limit(error: RateLimited | Unavailable) -> Refusal:
@@ -93,7 +93,7 @@ def request_id_of(request: HttpRequest) -> str:
 def request_id_in(meta: Mapping[str, Any]) -> str:
     """Return the same of headers that are named as in WSGI."""
     value: str = meta.get("HTTP_X_REQUEST_ID", "")
-    return value if value and _REQUEST_ID.fullmatch(value) else ""
+    return value if value and REQUEST_ID.fullmatch(value) else ""
 
 
 def version_of(request: HttpRequest) -> str | None:

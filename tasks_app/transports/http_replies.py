@@ -113,7 +113,7 @@ def _stream_headers(reply: Reply) -> dict[str, str]:
 
 async def frames(stream: Stream) -> AsyncIterator[bytes]:
     """Yield a stream as server-sent events, with a comment in each silence, and a fault as the last event."""
-    start = sse.RETRY
+    start, framing = sse.RETRY, sse.text_frame if stream.language.events_are_text else sse.frame
     async with aclosing(stream.pages()) as pages:
         async for page in pages:
             if not page:
@@ -121,7 +121,7 @@ async def frames(stream: Stream) -> AsyncIterator[bytes]:
                 continue
             large = sum(len(data) for _, data in page) > LARGE
             numbered = page[0][0] is not None
-            chunk = await off_loop(_frame, page) if large else _frame(page)
+            chunk = await off_loop(_frame, page, framing) if large else _frame(page, framing)
             del page  # It may be large, and the wait for the next one long.
             stream.count_bytes(len(chunk))
             if start and numbered:
@@ -134,10 +134,10 @@ async def frames(stream: Stream) -> AsyncIterator[bytes]:
         yield words
 
 
-def _frame(page: Page) -> bytes:
+def _frame(page: Page, framing: Callable[[bytes, int | None], bytes]) -> bytes:
     if len(page) == 1:
-        return sse.frame(page[0][1], page[0][0])
-    return b"".join([sse.frame(data, seq) for seq, data in page])
+        return framing(page[0][1], page[0][0])
+    return b"".join([framing(data, seq) for seq, data in page])
 
 
 async def with_spaces(begin: Callable[[], Awaitable[Encoded]]) -> AsyncIterator[bytes]:

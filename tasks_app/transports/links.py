@@ -61,7 +61,7 @@ class _Wish(Struct, rename="camel"):
 async def create(request: HttpRequest, agent: str | None = None) -> HttpResponseBase:
     """Make a link to the stream of a task of the caller, as the body says."""
     try:
-        body = body_of(request)
+        body = body_of(request, REST)
         if len(body) > SMALL:
             raise Refusal(413, f"the wish for a link must have {SMALL} bytes at most")
     except Refusal as refusal:

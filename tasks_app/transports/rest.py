@@ -44,7 +44,7 @@ def rest(name: str) -> View:
         endpoint = languages.ALL.endpoints[name]
         try:
             place = _place(endpoint, request, path)
-            body = _body_of(request)
+            body = _body_of(request, endpoint)
         except Refusal as refusal:
             return refuse(request, refusal, endpoint)
         call = call_of(request, endpoint, agent)
@@ -90,9 +90,9 @@ def _place(endpoint: Endpoint, request: HttpRequest, path: str) -> Place:
         raise Refusal(405, str(error), allow=error.verbs) from None
 
 
-def _body_of(request: HttpRequest) -> bytes:
+def _body_of(request: HttpRequest, endpoint: Endpoint) -> bytes:
     """Return the body, which may be empty. Raises Refusal: 400, 413, 415."""
-    body = read(request)
+    body = read(request, endpoint.body_setting)
     if not body:
         return body
     if request.method != "POST":

@@ -11,7 +11,7 @@ from django.conf import settings
 from a2a.answers import Frame
 from a2a.documents import EventDocument, TaskDocument
 from a2a.envelopes import Wrapping
-from a2a.errors import MissingScope, Unauthenticated
+from a2a.errors import Error, MissingScope, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language
 from a2a.shared_streams import SharedStreamDocument
@@ -81,7 +81,7 @@ class Stream:
         self.end = End.DONE
         """The reason of the end, after the end."""
         self.failure = b""
-        """The error in its envelope, after an end by a fault."""
+        """The error in its envelope, after an end by a fault, and after one that the language tells as an error."""
 
     async def pages(self) -> AsyncGenerator[Page, None]:
         """Yield the events. A door asks for a page when it has sent the page before."""
@@ -113,6 +113,7 @@ class Stream:
             raise TypeError("a stream begins with a message or a task")
         row.first_seq = row.last_seq = first.seq
         state, size = first.state, first.size
+        refusal = self._refusal(first) if self._ends(state) else None
         self.exchange.about(first.id, first.context_id)
         async with readers.reader(first.id, first.context_id, first.seq) as reader:
             encode = partial(self._encode, first, first.seq)
@@ -120,9 +121,22 @@ class Stream:
             yield await off_loop(encode) if size > LARGE else encode()
             del encode
             self._release(self.weight)
+            self._refuse(refusal)
             if not self._ends(state):
                 async for page in self._tail(reader):
                     yield page
+
+    def _refusal(self, end: TaskDocument | LogRow) -> Error | None:
+        """Return the error by which the language tells this end of a task; None if it has none."""
+        if self.language.refusal is None or not isinstance(end, TaskDocument | EventDocument):
+            return None
+        return self.language.refusal(end)
+
+    def _refuse(self, error: Error | None) -> None:
+        """End the stream with an error, if there is one."""
+        if error is not None:
+            failure = self.wrapping.failure(error, self.language)
+            self.exchange.row.code, self.failure = failure.code, failure.payload
 
     def count_bytes(self, size: int) -> None:
         """Count bytes that the door sends for events."""
@@ -155,6 +169,7 @@ class Stream:
                     yield page
                 self.exchange.row.last_seq = events[-1].seq
                 if last is not None:
+                    self._refuse(self._refusal(events[-1]))
                     return
                 continue
             if end := self._end_of(time() > oldest):

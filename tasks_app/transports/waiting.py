@@ -59,7 +59,7 @@ class LateAnswer:
         """
         exchange = self.exchange
         try:
-            result = await self._result()
+            result = await wait_for_outcome(self.wait, self.context, self.check_again, self.expires_at)
             encode = exchange.encode
             if encode is None:
                 raise TypeError("the exchange of a call that waits needs its encode, which handle() sets")
@@ -76,18 +76,6 @@ class LateAnswer:
         large = len(payload) > LARGE
         return await off_loop(with_links, payload, self.base) if large else with_links(payload, self.base)
 
-    async def _result(self) -> Result:
-        """Wait for the result. Raises the errors of wait_on(), and those of check_again() when the key has ended."""
-        while True:
-            self.context.patience = perf_counter() + rest_of(self.expires_at, KEY_SECONDS)
-            result = await wait_on(self.wait, self.context)
-            # The key is checked before an answer too, because the last check was seconds ago. While the database is
-            # away the check is left out.
-            with contextlib.suppress(OperationalError, InterfaceError):
-                await self.check_again()
-            if not isinstance(result, Wait):
-                return result
-
     def _fail(self, cause: Exception, *, early: bool) -> bytes:
         """Record an error, and return it as an answer or raise Unfinished."""
         error = cause if isinstance(cause, Error) else fault(self.exchange, cause)
@@ -99,3 +87,19 @@ class LateAnswer:
         if broken:
             raise Unfinished(str(error)) from None
         return failure.payload
+
+
+async def wait_for_outcome(wait: Wait, context: Context, check_again: CheckAgain, expires_at: float | None) -> Result:
+    """Return the result of a wait. Raises the errors of wait_on(), and those of `check_again` when the key has ended.
+
+    `expires_at` is the time at which the credential of the caller ends.
+    """
+    while True:
+        context.patience = perf_counter() + rest_of(expires_at, KEY_SECONDS)
+        result = await wait_on(wait, context)
+        # The key is checked before an answer too, because the last check was seconds ago. While the database is away
+        # the check is left out.
+        with contextlib.suppress(OperationalError, InterfaceError):
+            await check_again()
+        if not isinstance(result, Wait):
+            return result

@@ -41,6 +41,7 @@ OURS = {
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
     errors.PermissionDenied: -38011,
+    errors.Timeout: -38007,
     errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }

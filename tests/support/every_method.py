@@ -19,13 +19,16 @@ from a2a.requests import (
     GetExtendedCard,
     GetPushConfig,
     GetTask,
+    Invoke,
     ListPushConfigs,
     ListTasks,
+    Negotiate,
     Request,
     SendChunk,
     SendMessage,
     SendToSharedStream,
     StartSharedStream,
+    StreamInvoke,
     StreamMessage,
     SubscribeToTask,
 )
@@ -41,6 +44,9 @@ from tests.support.vapora_speaker import VaporaSpeaker
 WISHES: dict[type[Request], str] = {
     SendMessage: "send",
     StreamMessage: "stream",
+    Invoke: "invoke",
+    StreamInvoke: "invoke/stream",
+    Negotiate: "negotiate",
     GetTask: "get",
     ListTasks: "list",
     CancelTask: "cancel",
@@ -71,7 +77,9 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
     "VAPORA": (VaporaSpeaker, None, "vapora"),
 }
 """The speakers, each with its version and the name of its language. A new language needs one here."""
-assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"}
+WITHOUT_TASKS = {"adr"}
+"""Languages none of whose calls names a task. tests/transports/adr/ walks their calls."""
+assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"} - WITHOUT_TASKS
 ENVELOPED = [name for name, (kind, _, _) in SPEAKERS.items() if kind.has_envelope]
 SOCKETS = [name for name in ENVELOPED if SPEAKERS[name][0].endpoint == "rpc"]
 """The speakers whose calls a WebSocket connection carries."""

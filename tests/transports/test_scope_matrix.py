@@ -205,7 +205,8 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
     opened = {
         scope: names(kind for kind in OPERATIONS if allows(scope, kind, ALL.by_name["a2a-1.0"])) for scope in SINGLE
     }
-    reading = {"GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
+    reading = {"Negotiate", "GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
+    writing = {"SendMessage", "StreamMessage", "Invoke", "StreamInvoke"}
     looking, hooking = {"GetPushConfig", "ListPushConfigs"}, {"CreatePushConfig", "DeletePushConfig"}
     taking_part = {"StartSharedStream", "SendToSharedStream", "SendChunk", "EndSharedStream", "FollowSharedStream"}
     assert opened == {
@@ -213,11 +214,11 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
         "*": names(OPERATIONS),
         "weather": set(),
         "tasks:read": reading | looking | {"FollowSharedStream"},
-        "tasks:write": {"SendMessage", "StreamMessage"} | hooking | taking_part,
+        "tasks:write": writing | hooking | taking_part,
         "tasks:cancel": {"CancelTask"},
         "acp:agent:identify": set(),
         "acp:tasks:read": reading,
-        "acp:tasks:write": {"SendMessage", "StreamMessage"},
+        "acp:tasks:write": writing,
         "acp:tasks:cancel": {"CancelTask"},
         "acp:streams:read": {"FollowSharedStream"},
         "acp:streams:write": taking_part,

@@ -1,0 +1,46 @@
+"""The operation that says what a call would get for a budget, without beginning or reserving anything."""
+
+from collections.abc import Iterable
+
+from a2a.agents import Agent
+from a2a.answers import Agreement, Offer
+from a2a.errors import BudgetExceeded, MissingScope, UnknownAgent
+from a2a.requests import Negotiate
+from tasks_app.callers.access import Caller, has_right, has_scopes
+from tasks_app.callers.permissions import may_ask
+from tasks_app.callers.scopes import WRITE
+from tasks_app.operations.choose_agent import address_agent, find_by_name
+from tasks_app.operations.operation import Context, Done, Grant
+
+
+async def negotiate(request: Negotiate, context: Context) -> Grant:
+    """Return an offer for each capability. Raises UnknownAgent for an address without an agent.
+
+    At the address of an agent only its own skills are offered, at that of the server those of all agents.
+    """
+    main = address_agent(context)
+    context.agent_name = main.name
+    names = request.capabilities or [skill.id for skill in main.skills]
+    alone = main if context.agent is not None or not request.capabilities else None
+    offers = tuple(_offer(name, request.budget, context.caller, alone) for name in dict.fromkeys(names))
+    return Done(Agreement(offers=offers, budget=request.budget))
+
+
+def _offer(name: str, budget: int | None, caller: Caller, alone: Agent | None) -> Offer:
+    """Return the offer for a capability. An agent that the caller may not use is as unknown as one that does not
+    exist."""
+    agent = find_by_name(caller, name) if alone is None else _among(caller, name, [alone])
+    if agent is None:
+        return Offer(capability=name, refusal=UnknownAgent)
+    if not (has_right(caller, WRITE) and has_scopes(caller, agent.scopes)):
+        return Offer(capability=name, agent=agent.name, cost=agent.cost, refusal=MissingScope)
+    if agent.cost is None or budget is None:
+        return Offer(capability=name, agent=agent.name, cost=agent.cost)
+    if budget < max(agent.cost.least, 1):
+        return Offer(capability=name, agent=agent.name, cost=agent.cost, refusal=BudgetExceeded)
+    return Offer(capability=name, agent=agent.name, cost=agent.cost, is_limited=budget < agent.cost.most)
+
+
+def _among(caller: Caller, name: str, agents: Iterable[Agent]) -> Agent | None:
+    able = (agent for agent in agents if name == agent.name or any(skill.id == name for skill in agent.skills))
+    return next((agent for agent in able if may_ask(caller, agent, name)), None)

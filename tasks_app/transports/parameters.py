@@ -1,0 +1,51 @@
+"""Values of requests that do not stand in their params: those of headers, and those that the door knows."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from a2a.errors import InvalidParams, InvalidRequest
+from a2a.language import Language
+from a2a.money import HEADER as BUDGET
+from a2a.money import parse_usd
+from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
+from tasks_app.transports.call import REQUEST_ID, Call
+
+
+def complete(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
+    """Add to a request the values that do not stand in its params. Raises InvalidRequest and InvalidParams."""
+    if language.key_header and issubclass(kind, SendMessage):
+        message_id = _key_of(call.metadata(language.key_header), language.key_header)
+        request = replace(request, message=replace(request.message, message_id=message_id))
+    if kind.streaming and call.batch:
+        raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
+    if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
+        request = replace(request, extensions=extensions)
+    if issubclass(kind, SendMessage) and (budget := call.metadata(BUDGET)) is not None:
+        request = replace(request, budget=_budget_of(budget))
+    if kind.changes and language.push:
+        request = with_delivery_language(language.pushes_as or language.name, request)
+    if kind.streaming:
+        return replace(request, after=call.after)
+    if isinstance(request, GetExtendedCard):
+        return replace(request, address=call.address())
+    if isinstance(request, Describe):
+        return replace(request, endpoint=call.endpoint.name, version=call.version, address=call.address())
+    return request
+
+
+def _budget_of(text: str) -> int:
+    """Return the budget in a header. Raises InvalidParams."""
+    try:
+        return parse_usd(text)
+    except ValueError as error:
+        raise InvalidParams((BUDGET, str(error))) from None
+
+
+def _key_of(text: str | None, header: str) -> str:
+    """Return the id in a header. Raises InvalidParams if it is absent or malformed."""
+    if not text:
+        raise InvalidParams((header, "is required: the same call under the same id is done once"))
+    if not REQUEST_ID.fullmatch(text):
+        raise InvalidParams((header, "must have 1 to 128 letters, digits, dots, colons, hyphens and underscores"))
+    return text

@@ -1,0 +1,1 @@
+"""A client of ADR-002, and its flows."""
