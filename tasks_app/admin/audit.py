@@ -106,7 +106,7 @@ class AuditEntryAdmin(LogTable[AuditEntry]):
             Fact("Webhook", reveal(row.webhook)),
             Fact("Outcome", row.outcome),
             Fact("Code", "" if row.code is None else str(row.code)),
-            Fact("Exchange", row.exchange_id, link("exchange", row.exchange_id)),
+            Fact("Exchange", row.exchange_id, link("exchange", row.exchange_id) if row.exchange_id else ""),
             Fact("Trace", row.trace),
         ]
         return {"facts": [fact for fact in facts if fact.value]}

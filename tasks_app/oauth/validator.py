@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from django.db import transaction
-from oauth2_provider.models import Grant, RefreshToken, redirect_to_uri_allowed
+from oauth2_provider.models import AccessToken, Grant, RefreshToken, redirect_to_uri_allowed
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
 
@@ -16,6 +16,7 @@ from tasks_app import clock
 from tasks_app.callers.access import digests
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
+from tasks_app.oauth.entries import ISSUE, REVOKE, record
 from tasks_app.oauth.expiry import forget_expired
 from tasks_app.oauth.resources import agent_of
 from tasks_app.oauth.secrets import checksum, family_of
@@ -129,10 +130,20 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
                 if instance is not None and not _lock_unused(instance.pk):
                     raise Reused
                 self._save_bearer_token(token, request)
+                record(request, ISSUE)
                 forget_expired(request.client)
         except Reused:
             RefreshToken.revoke_family(instance.token_family)
             raise errors.InvalidGrantError(request=request) from None
+
+    def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Revoke a token of the client, if it has such a token, and record that."""
+        mine = {"token_checksum": checksum(token), "application": request.client}
+        with transaction.atomic():
+            is_mine = any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken))
+            super().revoke_token(token, token_type_hint, request, *args, **kwargs)
+            if is_mine:
+                record(request, REVOKE)
 
     def _create_refresh_token(self, request: Any, code: str, access_token: Any, previous: Any) -> Any:
         """Store a refresh token in the family of its predecessor, or of its authorization code."""

@@ -5,6 +5,7 @@ It is not in the room of the admin's pages: importing those asks for the site, s
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -14,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.safestring import mark_safe
 from django.views.decorators.cache import never_cache
 from django_otp import login as verify_session
+from django_otp.plugins.otp_static.models import StaticDevice
 
 from tasks_app.operators import logins, second_factor, users
 from tasks_app.operators.audit import ADMIN, Change, operator_of, record_acts
@@ -40,7 +42,10 @@ class Site(admin.AdminSite):
         """Show the form, or ask an operator who has logged in for the second factor."""
         if super().has_permission(request) and not second_factor.is_satisfied(request.user):
             return HttpResponseRedirect(f"{reverse('admin:second_factor')}?{urlencode({'next': _next(request)})}")
-        return super().login(request, extra_context)
+        response = super().login(request, extra_context)
+        if request.method == "POST" and response.status_code == 302 and not settings.A2A_SECOND_FACTOR:
+            _record_login(request, None)
+        return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """Let operators change their own password. Their tokens end with it."""
@@ -97,6 +102,7 @@ class Site(admin.AdminSite):
         """Bind the session to the device, under a new name."""
         request.session.cycle_key()
         verify_session(request, device)
+        _record_login(request, device)
 
     def _show(self, request: HttpRequest, *, key: str = "", **context: Any) -> HttpResponse:
         user: Any = request.user
@@ -115,6 +121,20 @@ def _read_key(request: HttpRequest) -> str:
         return unseal(request.session.get(KEY, ""))
     except Unreadable:
         return ""
+
+
+def _record_login(request: HttpRequest, device: Any) -> None:
+    """Record a complete login, and after a recovery code how many are left."""
+    user: Any = request.user
+    after: dict[str, Any] = {}
+    if device is not None:
+        is_recovery = isinstance(device, StaticDevice)
+        after = (
+            {"second_factor": "recovery code", "left": device.token_set.count()}
+            if is_recovery
+            else {"second_factor": "app"}
+        )
+    record_acts(operator_of(request, ADMIN), "log in", Change(user, {}, after))
 
 
 def _next(request: HttpRequest) -> str:

@@ -215,3 +215,19 @@ def test_each_agent_has_a_document_as_a_protected_resource(site: Site, path: str
 
 def test_an_issuer_with_another_path_has_no_document(site: Site) -> None:
     assert get(f"{site.url}/.well-known/oauth-authorization-server/other").status_code == 404
+
+
+def test_tokens_that_are_issued_and_revoked_have_entries_without_the_token(site: Site) -> None:
+    pk = site.programs["robot"].pk
+    query = f"select caller, tenant, method, outcome, peer from tasks_app_auditentry where credential = 'oauth:{pk}'"  # noqa: S608
+    before = site.server.rows(query)
+    token = site.token()["access_token"]
+    assert site.form("reader", "/oauth2/revoke", token=token).status_code == 200, "it is not the reader's"
+    for _ in range(2):
+        assert site.form("robot", "/oauth2/revoke", token=token).status_code == 200
+    rows = sorted(map(tuple, site.server.rows(query)))
+    for row in map(tuple, before):
+        rows.remove(row)
+    end = ("result", "127.0.0.1")
+    assert rows == [("robot", "default", "oauth2/revoke", *end), ("robot", "default", "oauth2/token", *end)]
+    assert token not in str(site.server.rows("select * from tasks_app_auditentry"))

@@ -1,6 +1,7 @@
 """The second factor: no page of the admin without it, how it is enrolled, given, limited and reset."""
 
 import importlib
+import json
 import re
 from typing import Any
 
@@ -326,3 +327,24 @@ def test_a_changed_secret_key_makes_codes_wrong_and_says_why(
     assert "SECRET_KEY_FALLBACKS" in caplog.text
     settings.SECRET_KEY_FALLBACKS = [former]
     assert second_factor.verify(ada, code_of(key, 1))
+
+
+def logins() -> list[dict[str, Any]]:
+    acts = Act.objects.filter(verb="log in").order_by("id")
+    return [json.loads(after) for after in acts.values_list("after", flat=True)]
+
+
+def test_each_complete_login_is_an_act_and_wrong_ones_are_counts(ada: User, settings: Any) -> None:
+    key, codes = enrolled(visit())
+    assert logins() == [{"second_factor": "app"}]
+    client = visit()
+    client.post(PAGE, {"code": "000000" if code_of(key) != "000000" else "111111"})
+    assert len(logins()) == 1, "a password alone is no login, and a wrong code neither"
+    assert WrongLogins.objects.get(kind="user").total == 1
+    client.post(PAGE, {"code": codes[0]})
+    assert logins()[1:] == [{"second_factor": "recovery code", "left": second_factor.RECOVERY_CODES - 1}]
+    act = Act.objects.filter(verb="log in").latest("id")
+    assert (act.operator, act.name, act.peer) == ("ada", "ada", "127.0.0.1")
+    settings.A2A_SECOND_FACTOR = False
+    visit()
+    assert logins()[2:] == [{}]
