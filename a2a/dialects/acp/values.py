@@ -171,8 +171,8 @@ def decode_message(wire: Json, path: str, task_id: str | None = None) -> Message
     )
 
 
-def encode_message(message: Message, agent: str) -> Json:
-    """Return a message of a task with this agent."""
+def encode_message(message: Message, agent: str, time: datetime | None = None) -> Json:
+    """Return a message of a task with this agent. The time is that of a message whose id has none."""
     marked, metadata = split_marked(message.metadata)
     out: Json = {"role": message.role.value, "parts": [encode_part(part) for part in message.parts]}
     if message.role is Role.USER:
@@ -180,8 +180,8 @@ def encode_message(message: Message, agent: str) -> Json:
         out |= {name: marked[name] for name in _MESSAGE if isinstance(marked.get(name), str)}
     elif agent:
         out["agentId"] = agent
-    if "timestamp" not in out and (time := time_of(message.message_id)):
-        out["timestamp"] = write_time(time)
+    if "timestamp" not in out and (at := time_of(message.message_id) or time):
+        out["timestamp"] = write_time(at)
     return out | ({"metadata": metadata} if metadata else {})
 
 
@@ -228,8 +228,9 @@ def encode_task(document: TaskDocument, *, messages: bool = True) -> Json:
     if agent:
         out["assignedAgent"] = agent
     if messages:
-        newest = () if status.message is None else (status.message,)
-        out["messages"] = [encode_message(message, agent) for message in (*task.history, *newest)]
+        out["messages"] = [encode_message(message, agent) for message in task.history]
+        if status.message is not None:
+            out["messages"].append(encode_message(status.message, agent, status.timestamp))
     if document.artifacts is not None:
         out["artifacts"] = [encode_artifact(artifact, agent) for artifact in task.artifacts]
     metadata: dict[str, Any] = (task.metadata or {}) | NOTES.get(status.state, {})

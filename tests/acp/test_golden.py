@@ -1,0 +1,148 @@
+"""The wire of ACP, as recorded in tests/wire/acp.json: requests decode to these values, answers encode to this JSON.
+
+To see what ACP looks like here, read that file; to change it on purpose, change the file.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from a2a import errors
+from a2a.answers import Answer
+from a2a.dialects.acp.language import LANGUAGE
+from a2a.dialects.acp.values import MARK
+from a2a.dialects.json.json_1_0 import document
+from a2a.envelopes import Member, jsonrpc
+from a2a.errors import Error
+from a2a.requests import CancelTask, GetTask, Request, SendMessage
+from a2a.states import TaskState
+from a2a.types import Artifact, Message, Part, Role, Status, Task
+from tests.conftest import ROOT
+
+GOLDEN = json.loads((ROOT / "tests/wire/acp.json").read_text(encoding="utf-8"))
+TASK = "0191e8f0-0000-7000-8000-000000000001"
+MARKED = {"role": "agent", "timestamp": "2024-01-15T10:30:00Z", "agentId": "agent-analysis-001"}
+TIME = "2026-11-23T01:55:12.631Z"
+
+
+def said(*parts: Part, task: str | None = None, marked: Any = None) -> Message:
+    metadata = {MARK: marked} if marked else None
+    return Message(message_id="", role=Role.USER, parts=parts, task_id=task, metadata=metadata)
+
+
+TEXT = Part(text="Analyze sales data")
+REQUESTS: dict[str, Request] = {
+    "tasks.create": SendMessage(
+        message=said(TEXT), return_immediately=True, queued=True, metadata={"category": "analytics"}
+    ),
+    "tasks.create.parts": SendMessage(
+        message=said(
+            replace(TEXT, media_type="text/markdown"),
+            Part(data={"rate": 0.23}, media_type="application/json"),
+            Part(raw=b"%PDF", filename="r.pdf", media_type="application/pdf"),
+            Part(raw=b"a,b\n", filename="data.csv", media_type="text/csv"),
+            Part(raw=b"\x89PNG", media_type="image/png", metadata={MARK: {"width": 1024}}),
+            Part(raw=b"RIFF", media_type="audio/wav", metadata={MARK: {"duration": 45.2}}),
+            Part(url="s3://bucket/large.parquet", metadata={MARK: {"checksum": "sha256:ab"}}),
+            marked=MARKED,
+        ),
+        return_immediately=True,
+        queued=True,
+    ),
+    "tasks.send": SendMessage(message=said(TEXT, task=TASK), return_immediately=True),
+    "tasks.get": GetTask(id=TASK),
+    "tasks.get.status": GetTask(id=TASK, history_length=0, include_artifacts=False),
+    "tasks.cancel": CancelTask(id=TASK, repeatable=True, metadata={"reason": "Requirements changed"}),
+}
+ASKED = replace(said(TEXT), message_id="0191e8f0-0000-7000-8000-000000000002", context_id="c", task_id=TASK)
+QUESTION = Message(message_id="q", role=Role.AGENT, parts=(Part(text="Which region?"),), context_id="c", task_id=TASK)
+REPORT = Artifact(
+    artifact_id="report",
+    name="Sales report",
+    description="Trends of the quarter",
+    parts=(Part(text="up"), Part(raw=b"%PDF", filename="r.pdf", media_type="application/pdf")),
+    metadata={"confidence": 0.94},
+)
+
+
+def answer(state: TaskState, *, said: Message | None = None, agent: str = "analyst", **more: Any) -> Answer:
+    status = Status(state=state, timestamp=datetime(2026, 11, 23, 1, 55, 12, 631_000, UTC), message=said)
+    task = Task(id=TASK, context_id="c", status=status, history=(ASKED,), **more)
+    return Answer(task=document(task, 2, agent))
+
+
+COMPLETED = answer(TaskState.COMPLETED, artifacts=(REPORT,), metadata={"category": "analytics"})
+assert COMPLETED.task
+ANSWERS: dict[str, Answer] = {
+    "submitted": answer(TaskState.SUBMITTED),
+    "working": answer(TaskState.WORKING, agent=""),
+    "input-required": answer(TaskState.INPUT_REQUIRED, said=QUESTION),
+    "auth-required": answer(TaskState.AUTH_REQUIRED, said=QUESTION),
+    "completed": COMPLETED,
+    "completed.status": Answer(task=replace(COMPLETED.task, artifacts=None), history_length=0),
+    "failed": answer(TaskState.FAILED),
+    "rejected": answer(TaskState.REJECTED),
+    "canceled": answer(TaskState.CANCELED),
+}
+PLACES = {"requires": "acp:agent:identify acp:tasks:write", "tokens": "https://auth.example/oauth2/token"}
+FACTS: dict[type[Error], dict[str, str]] = {
+    errors.TaskNotFound: {"taskId": "nonexistent-task"},
+    errors.TaskEnded: {"taskId": TASK, "detail": "the task has ended: it is completed"},
+    errors.UnknownAgent: {"agent": "nobody"},
+    errors.Internal: {"reference": "018f2c7e-2222-7000-8000-000000000002"},
+    errors.Unauthenticated: {"required": PLACES["requires"], "tokenUrl": PLACES["tokens"]},
+    errors.ExpiredKey: {"required": PLACES["requires"], "tokenUrl": PLACES["tokens"]},
+    errors.MissingScope: {"required": "acp:tasks:cancel", "provided": "acp:tasks:read acp:tasks:write"},
+    errors.ContentTypeNotSupported: {
+        "part": "message.parts[0]",
+        "mediaType": "video/mp4",
+        "supported": "text/plain",
+    },
+}
+
+
+def error_of(kind: type[Error]) -> Error:
+    facts = FACTS.get(kind, {}) | {"timestamp": TIME}
+    if kind is errors.InvalidParams:
+        return errors.InvalidParams(("taskId", "Expected str, got int"), **facts)
+    return kind(**facts)
+
+
+def recording() -> dict[str, Any]:
+    """Return the errors and the answers as they are sent now."""
+    answers = {name: json.loads(bytes(LANGUAGE.methods["tasks.get"].encode(value))) for name, value in ANSWERS.items()}
+    failures = {kind.__name__: LANGUAGE.error(error_of(kind)) for kind in errors.ALL}
+    return {"answers": answers, "errors": json.loads(json.dumps(failures))}
+
+
+@pytest.mark.requirement("ACP-06")
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_decodes_to_its_value(name: str) -> None:
+    member = jsonrpc.parse(json.dumps(GOLDEN["requests"][name]).encode())
+    assert isinstance(member, Member)
+    assert member.params is not UNSET
+    assert LANGUAGE.methods[member.method].decode(member.params) == REQUESTS[name]
+
+
+@pytest.mark.requirement("ACP-09", "ACP-22")
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_encodes_to_its_json(name: str) -> None:
+    assert recording()["answers"][name] == GOLDEN["answers"][name]
+
+
+@pytest.mark.requirement("ACP-10", "ACP-11", "ACP-15")
+@pytest.mark.parametrize("kind", errors.ALL, ids=lambda kind: kind.__name__)
+def test_an_error_encodes_to_its_json(kind: type[Error]) -> None:
+    assert recording()["errors"][kind.__name__] == GOLDEN["errors"][kind.__name__]
+
+
+def test_nothing_else_is_recorded() -> None:
+    assert set(GOLDEN) == {"requests", "answers", "errors"}
+    assert set(GOLDEN["requests"]) == set(REQUESTS)
+    assert {part: set(recording()[part]) for part in ("answers", "errors")} == {
+        part: set(GOLDEN[part]) for part in ("answers", "errors")
+    }
