@@ -21,6 +21,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import tally
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.hints.redis_group import broadcast
+from tasks_app.operations.advances import advances
 from tasks_app.operations.moderator import moderator
 from tasks_app.process.counting import census
 from tasks_app.process.memory import return_large_blocks
@@ -161,6 +162,7 @@ def stop() -> None:
     if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
         log.error("the process ends before all exchanges are recorded")
     _announce(ended=True)
+    advances.forget()
     bridge.stop()
     for service in reversed(late):
         service.stop()

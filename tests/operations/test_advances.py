@@ -19,6 +19,7 @@ from tasks_app.models import Budget, Reservation, Task
 from tasks_app.operations import Context, dispatcher, perform
 from tasks_app.operations import advances as room
 from tasks_app.operations.advances import advances
+from tasks_app.process import services
 from tasks_app.upkeep.orphans import release_orphans
 from tests.conftest import PATIENCE, Person, until
 from tests.database.locks import lock_row, needs_row_locks, waiting_for_locks
@@ -143,6 +144,15 @@ def test_an_advance_of_a_process_that_died_is_given_back(owner: Person, hand: An
     assert (release_orphans(), amounts(budget)) == (0, (62.5, 0))
     hand.on(minutes=3)
     assert (release_orphans(), amounts(budget)) == (1, (0, 0))
+
+
+@pytest.mark.usefixtures("service")
+def test_a_process_that_stops_gives_its_advance_back(owner: Person) -> None:
+    budget = limit(owner, 1000)
+    send_all(owner, "0.5")
+    assert amounts(budget)[0] > 50
+    services.stop()
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
 
 
 def test_a_call_beyond_its_advance_reserves_for_itself(owner: Person) -> None:
