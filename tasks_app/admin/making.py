@@ -43,7 +43,8 @@ class NewToken(Reason):
 
     name = forms.CharField(max_length=64, help_text="The program that will use it.")
     days = forms.IntegerField(min_value=1, max_value=tokens.MOST_DAYS, initial=tokens.DAYS)
-    field_order = ("name", "days", "reason")
+    administers = forms.BooleanField(required=False, help_text="It may do what gives rights to others.")
+    field_order = ("name", "days", "administers", "reason")
 
 
 class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
@@ -101,6 +102,6 @@ class MakesTokens(Making):
 
     def make(self, request: HttpRequest, values: dict[str, Any]) -> str:
         try:
-            return tokens.make_token(request.user, values["name"], values["days"], read_operator(request))[1]
+            return tokens.make_token(request.user, by=read_operator(request), **values)[1]
         except tokens.TokenRefused as refusal:
             raise ValueError(str(refusal)) from None

@@ -21,6 +21,7 @@ class OperatorTokenAdmin(MakesTokens, DatedTable[OperatorToken]):
         "show_user",
         "name",
         "prefix",
+        "administers",
         "show_used_at",
         "show_expires_at",
         "show_revoked_at",

@@ -14,7 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 from tasks_app.api.paging import Newest
 from tasks_app.api.verbs import Verb
 from tasks_app.api.views import View
-from tasks_app.operators import lookup, reach
+from tasks_app.operators import lookup, proof, reach
 from tasks_app.operators.audit import API, Operator, operator_of
 
 PAGING = frozenset({Newest.cursor_query_param, Newest.page_size_query_param})
@@ -107,6 +107,16 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
         """Check that the operator may make rows of the tenant. Raises PermissionDenied."""
         if not reach.may_write(self.request.user, name):
             raise PermissionDenied(f"The tenant {name} is not one of yours.")
+
+    def check_proof(self) -> None:
+        """Check that the operator may give rights by this request. Raises PermissionDenied."""
+        token: Any = self.request.auth
+        if token is not None and not token.administers:
+            raise PermissionDenied(
+                "This gives rights, and the token may not: `manage.py a2a operators token NAME --administer` makes one."
+            )
+        if token is None and not proof.is_fresh(self.request._request):
+            raise PermissionDenied("This gives rights: enter your password again at /admin/proof/ first.")
 
     def read_operator(self, reason: str) -> Operator:
         """Return the operator of the request."""

@@ -51,9 +51,13 @@ class Verb(Struct, frozen=True):
     one: bool
     """True if the verb is about one row, whose id is in the path."""
     summary: str
+    gives_rights: bool = False
+    """Whether it gives rights, so that it needs a token that administers, or a session with a new proof."""
 
 
-def verb(*, permission: str = "change", body: type[Body] = Body, one: bool = True) -> Callable[[Any], Any]:
+def verb(
+    *, permission: str = "change", body: type[Body] = Body, one: bool = True, gives_rights: bool = False
+) -> Callable[[Any], Any]:
     """Make a verb from a method. A method named `create` makes rows; each other name is the last segment of the path.
 
     With `one` the method gets the row, then the values of the body and the operator. It returns the answer, or None for
@@ -61,10 +65,12 @@ def verb(*, permission: str = "change", body: type[Body] = Body, one: bool = Tru
     """
 
     def decorate(do: Callable[..., Any]) -> Any:
-        declaration = Verb(do.__name__, permission, body, one, (do.__doc__ or "").strip().splitlines()[0])
+        declaration = Verb(do.__name__, permission, body, one, (do.__doc__ or "").strip().splitlines()[0], gives_rights)
 
         @wraps(do)
         def act(self: Any, request: Any, pk: str | None = None) -> Response:
+            if gives_rights:
+                self.check_proof()
             row = self.get_object() if one else None
             values = read_body(body, request)
             operator: Operator = self.read_operator(values.pop("reason"))

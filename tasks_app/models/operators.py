@@ -25,6 +25,9 @@ class OperatorToken(models.Model):
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
     used_at = models.DateTimeField(null=True, help_text="The newest use, as of one minute.")
+    administers = models.BooleanField(
+        default=False, db_default=False, help_text="Whether it may do what gives rights to others."
+    )
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

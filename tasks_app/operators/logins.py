@@ -133,7 +133,8 @@ def _accept_login(sender: Any, request: HttpRequest | None, user: Any, **_: Any)
     """Start the times of the session, and accept the password."""
     if request is None:
         return
-    request.session["began"] = request.session["seen"] = clock.now().timestamp()
+    # The member "proved" is that of proof.py.
+    request.session["began"] = request.session["seen"] = request.session["proved"] = clock.now().timestamp()
     accept_login(user.get_username(), find_address(request), is_complete=not settings.A2A_SECOND_FACTOR)
 
 

@@ -3,6 +3,7 @@
 It is not in the room of the admin's pages: importing those asks for the site, so the site cannot import them.
 """
 
+from functools import update_wrapper
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django_otp import login as verify_session
 from django_otp.plugins.otp_static.models import StaticDevice
 
-from tasks_app.operators import logins, second_factor, users
+from tasks_app.operators import logins, proof, second_factor, users
 from tasks_app.operators.audit import ADMIN, Change, operator_of, record_acts
 from tasks_app.sealing import Unreadable, seal, unseal
 
@@ -36,7 +37,36 @@ class Site(admin.AdminSite):
         return second_factor.is_satisfied(request.user) or request.path == reverse("admin:logout")
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        return [path("second-factor/", self.second_factor, name="second_factor"), *super().get_urls()]
+        own = [
+            path("second-factor/", self.second_factor, name="second_factor"),
+            path("proof/", self.admin_view(self.prove), name="proof"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        """Return the view behind the login, and behind a new proof of the operator if it gives rights."""
+        inner = super().admin_view(view, cacheable)
+
+        def answer(request: HttpRequest, *args: Any, **values: Any) -> HttpResponse:
+            if self.has_permission(request) and proof.is_asked_by(request) and not proof.is_fresh(request):
+                return HttpResponseRedirect(f"{reverse('admin:proof')}?{urlencode({'next': request.get_full_path()})}")
+            response: HttpResponse = inner(request, *args, **values)
+            return response
+
+        return update_wrapper(answer, inner)
+
+    def prove(self, request: HttpRequest) -> HttpResponse:
+        """Ask for the password again, and for the second factor where it is on."""
+        error = ""
+        if request.method == "POST":
+            form = request.POST
+            error = proof.check(request, form.get("password", "")[:4096], form.get("code", "")[:32])
+            if not error:
+                return HttpResponseRedirect(_next(request))
+        request.current_app = self.name
+        page = {**self.each_context(request), "title": "Your password again", "next": _next(request)}
+        page |= {"error": error, "asks_code": settings.A2A_SECOND_FACTOR}
+        return TemplateResponse(request, "admin/proof.html", page)
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the form, or ask an operator who has logged in for the second factor."""
@@ -102,6 +132,7 @@ class Site(admin.AdminSite):
         """Bind the session to the device, under a new name."""
         request.session.cycle_key()
         verify_session(request, device)
+        proof.renew(request)
         _record_login(request, device)
 
     def _show(self, request: HttpRequest, *, key: str = "", **context: Any) -> HttpResponse:

@@ -27,8 +27,12 @@ class TokenRefused(Exception):
     """Raised if no token can be made for a user. The sentence says why, and what to do."""
 
 
-def make_token(user: Any, name: str, days: int, by: Operator) -> tuple[OperatorToken, str]:
+def make_token(
+    user: Any, name: str, days: int, by: Operator, *, administers: bool = False
+) -> tuple[OperatorToken, str]:
     """Make a token for a user, and record the act. Return its row and the token, which cannot be read again.
+
+    Only a token that administers may do what gives rights, whatever the roles of its user.
 
     Raises TokenRefused.
     """
@@ -43,8 +47,10 @@ def make_token(user: Any, name: str, days: int, by: Operator) -> tuple[OperatorT
             digest=digests(token)[0],
             created_at=now,
             expires_at=now + timedelta(days=days),
+            administers=administers,
         )
-        record_acts(by, "make", Change(row, {}, {"user": user.get_username(), "expires_at": row.expires_at}))
+        after = {"user": user.get_username(), "expires_at": row.expires_at, "administers": administers}
+        record_acts(by, "make", Change(row, {}, after))
     return row, token
 
 

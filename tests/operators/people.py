@@ -37,7 +37,7 @@ def operator(*roles: str, reach: NamedReach = EVERYWHERE, name: str = "") -> Use
     return user
 
 
-def program(*roles: str, reach: NamedReach = EVERYWHERE) -> Program:
+def program(*roles: str, reach: NamedReach = EVERYWHERE, administers: bool = True) -> Program:
     """Return a program of a new operator with these roles."""
     user = operator(*roles, reach=reach)
-    return Program(user, tokens.make_token(user, "a test", 1, OPS)[1])
+    return Program(user, tokens.make_token(user, "a test", 1, OPS, administers=administers)[1])

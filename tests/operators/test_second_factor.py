@@ -12,7 +12,6 @@ from django.contrib.sessions.models import Session
 from django.core.management import CommandError
 from django.test import Client
 from django.urls import reverse
-from django_otp.oath import totp
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
@@ -21,13 +20,13 @@ from tasks_app.operators import second_factor, tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.sealing import unseal
 from tasks_app.transports.headers import POLICY
+from tests.operators.codes import PAGE, code_of, enrolled, forget_wrong_codes
 from tests.operators.people import OPS, operator
 from tests.support.commands import printed
 from tests.support.hand import Hand
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 PASSWORD = "correct horse battery staple"
-PAGE = "/admin/second-factor/"
 
 
 @pytest.fixture(autouse=True)
@@ -40,29 +39,11 @@ def ada() -> User:
     return User.objects.create_superuser("ada", password=PASSWORD)
 
 
-def code_of(key: str, later: int = 0) -> str:
-    """Return the code of a key, now or some steps of 30 s later; the server accepts one step."""
-    return f"{totp(bytes.fromhex(key), drift=later):06d}"
-
-
 def visit(user: str = "ada", password: str = PASSWORD) -> Client:
     """Return the client of a user who has given the password."""
     client = Client()
     assert client.post(reverse("admin:login"), {"username": user, "password": password}).status_code == 302
     return client
-
-
-def enrolled(client: Client) -> tuple[str, list[str]]:
-    """Enrol the user of the client; return the key and the recovery codes."""
-    client.get(PAGE)
-    key = unseal(client.session["second_factor_key"])
-    text = client.post(PAGE, {"code": code_of(key)}).content.decode()
-    return key, re.findall(r'<li class="td-mono">([0-9a-f]{10})</li>', text)
-
-
-def forget_wrong_codes() -> None:
-    """End the wait after wrong codes, which a test must not sleep through."""
-    TOTPDevice.objects.update(throttling_failure_timestamp=None, throttling_failure_count=0)
 
 
 def is_in(client: Client) -> bool:

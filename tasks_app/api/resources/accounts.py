@@ -63,6 +63,8 @@ class Accounts(Resource):
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Register the subject of tokens, or of a certificate, as an account."""
         self.check_tenant(values["tenant"])
+        if "*" in values["scopes"].split():
+            self.check_proof()
         try:
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
         except (ValueError, ImproperlyConfigured) as error:

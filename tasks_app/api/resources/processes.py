@@ -27,7 +27,7 @@ class Processes(Resource):
     model = Process
     serializer_class = ProcessRow
 
-    @verb(one=False)
+    @verb(one=False, gives_rights=True)
     def confirm_clock(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Confirm that the clock of the machine that answers is right, so that old rows are deleted again."""
         if not reach_of(self.request.user).is_whole:

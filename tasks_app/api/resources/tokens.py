@@ -18,7 +18,7 @@ class TokenRow(Row):
 
     class Meta:
         model = OperatorToken
-        fields = ("id", "user", "name", "prefix", "created_at", "expires_at", "revoked_at", "used_at")
+        fields = ("id", "user", "name", "prefix", "created_at", "expires_at", "revoked_at", "used_at", "administers")
 
 
 class NewToken(Body):
@@ -26,6 +26,7 @@ class NewToken(Body):
     days = serializers.IntegerField(
         min_value=1, max_value=tokens.MOST_DAYS, default=tokens.DAYS, help_text="Days until it expires."
     )
+    administers = serializers.BooleanField(default=False, help_text="Whether it may do what gives rights to others.")
 
 
 class Tokens(Resource):
@@ -36,13 +37,13 @@ class Tokens(Resource):
     def rows(self) -> Any:
         return OperatorToken.objects.select_related("user")
 
-    @verb(permission="add", body=NewToken, one=False)
+    @verb(permission="add", body=NewToken, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make a token of your own, from a session of the admin. The answer has it, and no later one does."""
         if self.request.auth is not None:
             raise PermissionDenied("A token cannot make another: log in to the admin, or use the command.")
         try:
-            row, token = tokens.make_token(self.request.user, values["name"], values["days"], operator)
+            row, token = tokens.make_token(self.request.user, by=operator, **values)
         except tokens.TokenRefused as refusal:
             raise ValidationError(str(refusal)) from None
         return self.describe(row) | {"token": token}

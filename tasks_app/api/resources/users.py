@@ -62,7 +62,7 @@ class Users(Resource):
             raise PermissionDenied(f"{user.username} is a superuser: only a superuser or a command changes them.")
         return user
 
-    @verb(permission="add", body=NewUser, one=False)
+    @verb(permission="add", body=NewUser, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make an operator with a random password, which is in the answer and in no later one."""
         if not reach_of(self.request.user).is_whole:
@@ -74,7 +74,7 @@ class Users(Resource):
             raise ValidationError(str(refusal)) from None
         return self.describe(user) | {"password": password}
 
-    @verb()
+    @verb(gives_rights=True)
     def enable(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the operator log in."""
         users.set_active(operator, row, True)
@@ -84,12 +84,12 @@ class Users(Resource):
         """End the sessions of the operator, revoke the tokens, and let them log in no more."""
         users.set_active(operator, row, False)
 
-    @verb(body=Roles)
+    @verb(body=Roles, gives_rights=True)
     def role(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Give the operator these roles in place of those from before."""
         users.set_roles(operator, row, values["roles"])
 
-    @verb(body=NewReach)
+    @verb(body=NewReach, gives_rights=True)
     def reach(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the operator see the rows of these tenants and agents in place of those from before."""
         try:
@@ -97,7 +97,7 @@ class Users(Resource):
         except users.UserRefused as refusal:
             raise Refused(str(refusal)) from None
 
-    @verb(body=Link)
+    @verb(body=Link, gives_rights=True)
     def link(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Let the user call in the name of a principal, from pages of this server."""
         self.check_tenant(values["tenant"])
@@ -115,12 +115,12 @@ class Users(Resource):
         except users.UserRefused as refusal:
             raise Refused(str(refusal)) from None
 
-    @verb()
+    @verb(gives_rights=True)
     def reset_second_factor(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Remove the device of the operator, who enrols another at the next login, and revoke the tokens."""
         second_factor.reset(row, operator)
 
-    @verb()
+    @verb(gives_rights=True)
     def password(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Give the operator a random password, which is in the answer and in no later one."""
         return {"id": row.pk, "password": users.reset_password(operator, row)}

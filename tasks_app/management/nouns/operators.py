@@ -27,6 +27,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=tokens.DAYS,
         help=f"days until it expires; {tokens.DAYS} by default",
     )
+    token.add_argument(
+        "--administer",
+        action="store_true",
+        help="let it do what gives rights, such as roles and keys of all scopes",
+    )
     add_operator(token)
     add_limit(verbs.add_parser("list", help="list the newest tokens"))
     revoke = verbs.add_parser("revoke", help="revoke a token at once")
@@ -38,7 +43,8 @@ def _make(printer: Printer, options: dict[str, Any]) -> None:
     try:
         user = users.find_user(options["user"])
         _check_code(user, options["code"])
-        row, token = tokens.make_token(user, options["name"], options["days"], read_operator(options))
+        name, days, by = options["name"], options["days"], read_operator(options)
+        row, token = tokens.make_token(user, name, days, by, administers=options["administer"])
     except (users.UserRefused, tokens.TokenRefused) as refusal:
         raise CommandError(str(refusal)) from None
     printer.print_line(_describe(row) | {"token": token})
@@ -68,7 +74,7 @@ def _revoke(printer: Printer, options: dict[str, Any]) -> None:
 
 def _describe(row: OperatorToken) -> dict[str, Any]:
     """Return the columns of a token that operators may see."""
-    columns = ("id", "name", "prefix", "created_at", "expires_at", "revoked_at", "used_at")
+    columns = ("id", "name", "prefix", "created_at", "expires_at", "revoked_at", "used_at", "administers")
     return {"user": row.user.get_username()} | {name: getattr(row, name) for name in columns}
 
 

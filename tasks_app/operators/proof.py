@@ -1,0 +1,61 @@
+"""The proof that an operator is still the person at the keyboard, which acts that lead to more rights ask for.
+
+A login is such a proof, and after A2A_PROOF_MINUTES the page of the admin that asks for the password again, and for the
+second factor where it is on. Programs have no keyboard: their tokens need to be made for such acts.
+"""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from tasks_app import clock
+from tasks_app.operators import logins, second_factor
+
+KEY = "proved"
+"""The member of a session with the time of the newest proof."""
+FORMS = frozenset(
+    {
+        *("auth_user_add", "auth_user_change", "auth_user_password_change", "auth_group_add", "auth_group_change"),
+        *("tasks_app_apikey_add", "tasks_app_operatortoken_add"),
+    }
+)
+"""Pages of the admin whose forms give rights: to operators, to keys and to tokens."""
+ACTIONS = frozenset({("auth_user_changelist", "reset_second_factor"), ("tasks_app_apikey_changelist", "rotate")})
+"""Actions of the admin that give rights, with their pages."""
+
+
+def is_fresh(request: HttpRequest) -> bool:
+    """Return whether the session has a proof that is new enough."""
+    seconds = settings.A2A_PROOF_MINUTES * 60
+    return not seconds or clock.now().timestamp() - float(request.session.get(KEY, 0)) <= seconds
+
+
+def renew(request: HttpRequest) -> None:
+    """Count the proof of the session from now on."""
+    request.session[KEY] = clock.now().timestamp()
+
+
+def is_asked_by(request: HttpRequest) -> bool:
+    """Return whether a page of the admin asks for a proof. Operators who only look are not asked."""
+    user: Any = request.user
+    match = request.resolver_match
+    name = match.url_name if match else None
+    if request.method == "POST":
+        return name in FORMS or (name, request.POST.get("action")) in ACTIONS
+    return name in FORMS and user.has_perm("auth.change_user")
+
+
+def check(request: HttpRequest, password: str, code: str) -> str:
+    """Take a new proof. Return the sentence for a wrong one; empty for a right one, which then counts."""
+    user: Any = request.user
+    name, address = user.get_username(), logins.find_address(request)
+    if not logins.begin_login(name, address):
+        seconds = logins.remaining_wait(name, address)
+        return f"Too many wrong logins: wait {seconds} seconds before you try again."
+    is_right = user.check_password(password)
+    if not is_right or (settings.A2A_SECOND_FACTOR and not second_factor.verify(user, code)):
+        return "The password or the code is not right, or the code was used before."
+    logins.accept_login(name, address, is_complete=True)
+    renew(request)
+    return ""
