@@ -6,16 +6,17 @@ QUIET = ("asyncio", "celery", "httpcore", "httpx", "oauth2_provider", "oauthlib"
 """Libraries whose warnings are logged, and nothing below. The OAuth libraries would log codes and tokens."""
 
 
-def logging_options(level: str) -> dict[str, Any]:
+def logging_options(level: str, form: str) -> dict[str, Any]:
     """Return the options of logging: one format, one handler that limits repeated lines, quiet libraries."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "line": {"()": "tasks_app.masking.Line", "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s"}
+            "line": {"()": "tasks_app.masking.Line", "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+            "json": {"()": "tasks_app.log_fields.JsonLine"},
         },
         "filters": {"log_throttle": {"()": "tasks_app.process.log_throttle.LogThrottle"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["log_throttle"]}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form, "filters": ["log_throttle"]}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             **{name: {"level": "WARNING"} for name in QUIET},

@@ -113,4 +113,4 @@ SILENCED_SYSTEM_CHECKS = [
     # Only with a trusted X-Forwarded-Proto do we know about TLS. Any other proxy has to redirect by itself.
     *([] if SECURE_SSL_REDIRECT or not SECURE_HSTS_SECONDS else ["security.W008"]),
 ]
-LOGGING = logging_options(LOG_LEVEL)
+LOGGING = logging_options(LOG_LEVEL, LOG_FORMAT)

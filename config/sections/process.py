@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from config.environment import address, flag, level, number, path, read_env_file, text, whole
+from config.environment import address, choice, flag, level, number, path, read_env_file, text, whole
 from config.project import PROJECT
 
 A2A_ENV_FILE = path("A2A_ENV_FILE", str(PROJECT / ".env"))
@@ -21,6 +21,8 @@ DEBUG = flag("DEBUG")
 """Django's debug pages. Refused in production."""
 LOG_LEVEL = level("LOG_LEVEL", "INFO")
 """The level of the log: DEBUG, INFO, WARNING, ERROR or CRITICAL."""
+LOG_FORMAT = choice("LOG_FORMAT", ("line", "json"))
+"""The format of the log: a line of text, or a JSON object a line, which has the fields of errors."""
 A2A_LOG_CALLS = flag("A2A_LOG_CALLS", DEVELOPMENT)
 """Log a line for each call, with its method, status and duration."""
 A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)

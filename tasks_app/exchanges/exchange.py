@@ -82,6 +82,11 @@ class OpenExchange:
         return self.row.request_id or self.row.id
 
     @property
+    def caller_name(self) -> str:
+        """The name of the caller with that of its tenant; empty before it is known."""
+        return f"{self._caller.tenant}/{self._caller.name}" if self._caller else ""
+
+    @property
     def _is_about_webhooks(self) -> bool:
         """Whether the request and the answer may contain addresses of webhooks, which may be secrets."""
         return "ushNotificationConfig" in self.row.method

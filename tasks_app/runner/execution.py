@@ -33,6 +33,7 @@ from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
+from tasks_app.log_fields import run_fields
 from tasks_app.runner import retries
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
@@ -249,6 +250,7 @@ class Execution:
         log.warning(
             "task %s fence %d: agent %s took longer than its timeout of %g s",
             *(self.task_id, read.fence, read.agent, read.timeout),
+            extra=run_fields(self.task_id, read.agent, f"it took longer than its timeout of {read.timeout:g} s"),
         )
         row = replace(self._row(TaskState.FAILED.value), traceback=self.seat.stack())
         return Ending(judge_timeout(self._attempt, read.timeout).event, row)
@@ -312,7 +314,7 @@ class Execution:
             log.warning(sentence, self.task_id, self.read.fence, error)
             verdict = judge_release(self._attempt, "The database was away before the agent was called.")
             return self._ending_by(verdict)._replace(delay=retries.spread(retries.BACKOFF))
-        words, reference = explain(f"task {self.task_id} fence {self.read.fence}", error)
+        words, reference = explain(f"task {self.task_id} fence {self.read.fence}", self.task_id, self.read.agent, error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may succeed.
         transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error) or is_transient_there(error)
         verdict = judge_error(self._attempt, error, words, transient=transient)
@@ -346,6 +348,8 @@ class Execution:
         event = Scribe(self.task_id, self.read.document.context_id, uuid7).explain(
             TaskState.FAILED, clock.now(), sentence
         )
+        fields = run_fields(self.task_id, self.read.agent, sentence)
+        log.warning("task %s fence %d: it blocks beyond its timeout", self.task_id, self.read.fence, extra=fields)
         await self._end_outside([event], replace(self._row(TaskState.FAILED.value), traceback=stack))
         self.lose()
 

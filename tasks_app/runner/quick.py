@@ -22,6 +22,7 @@ from tasks_app import clock
 from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.files import has_large, store_action
 from tasks_app.ids import uuid7
+from tasks_app.log_fields import run_fields, words_of
 from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.play import Accept, play
 
@@ -102,10 +103,12 @@ async def play_quickly(run: Run) -> Played:
         raise Unavailable(retry_after=RETRY_SECONDS) from None
     except OutOfTime:
         sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
+        fields = run_fields(run.task_id, run.agent.name, sentence)
+        log.warning("quick agent: task %s took longer than %g s", run.task_id, LIMIT, extra=fields)
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, Timeout.reason))
         return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
-        sentence, reference = explain(f"quick agent: task {run.task_id}", error)
+        sentence, reference = explain(f"quick agent: task {run.task_id}", run.task_id, run.agent.name, error)
         reason = BudgetExceeded.reason if isinstance(error, BudgetSpent) else ""
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, reason))
         played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
@@ -172,15 +175,16 @@ def failed_row(task_id: str, fence: int, worker: str, since: datetime, reference
     )
 
 
-def explain(who: str, error: Exception) -> tuple[str, str]:
+def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, str]:
     """Log an error of an agent. Return the text for its caller, and the reference to the log; empty for a Failure."""
     if isinstance(error, Failure):
-        log.warning("%s failed in its own words", who)
+        log.warning("%s failed in its own words", who, extra=run_fields(task_id, agent, error.text))
         return error.text, ""
     reference = secrets.token_hex(6)
+    fields = run_fields(task_id, agent, words_of(error), reference)
     if isinstance(error, AgentMistake):
-        log.error("%s failed, reference %s: %s", who, reference, error)
+        log.error("%s failed, reference %s: %s", who, reference, error, extra=fields)
     else:
-        log.error("%s failed, reference %s", who, reference, exc_info=error)
+        log.error("%s failed, reference %s", who, reference, exc_info=error, extra=fields)
     what = "The agent's process crashed." if isinstance(error, ProcessCrashed) else "The agent failed."
     return f"{what} Reference: {reference}", reference

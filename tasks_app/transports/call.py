@@ -5,7 +5,7 @@ A door gives its Call to receiving.receive(), or to handling.handle(), and sends
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,8 @@ from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
 from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.log_fields import words_of
+from tasks_app.transports.error_log import fields_of
 from tasks_app.transports.keys import CheckAgain, Proof, authenticate, check_again, find_again
 
 if TYPE_CHECKING:
@@ -192,12 +194,14 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
 
     The reference is the id of the exchange, by which operators find the call.
     """
-    return fault_with(f"exchange {exchange.row.id} failed", cause, exchange.row.id)
+    reference = exchange.row.id
+    fields = fields_of(exchange, words_of(cause), reference=reference)
+    return fault_with(f"exchange {exchange.row.id} failed", cause, reference, fields)
 
 
-def fault_with(what: str, cause: Exception, reference: str) -> Error:
+def fault_with(what: str, cause: Exception, reference: str, fields: Mapping[str, str | None] | None = None) -> Error:
     """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon."""
-    log.error("%s, reference %s", what, reference, exc_info=cause)
+    log.error("%s, reference %s", what, reference, exc_info=cause, extra=fields)
     if isinstance(cause, OperationalError | InterfaceError):
         return Unavailable(reference=reference)
     return Internal(reference=reference)

@@ -31,6 +31,7 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, date, fault
 from tasks_app.transports.chunk_streams import ChunkStream
+from tasks_app.transports.error_log import log_error
 from tasks_app.transports.parameters import complete
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
@@ -354,6 +355,7 @@ def _tell_error(
     failure, silent = wrapping.failure(error, language), wrapping.silent
     outcome, status = ("notified", 204) if silent else ("error", failure.status)
     exchange.end(outcome, failure.payload, code=failure.code, status=status)
+    log_error(exchange, error)
     exchange.keep(failure.payload)
     recorder.close(exchange)
     return Reply(

@@ -24,6 +24,7 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.operations import Context, authorize, cost_of, perform
 from tasks_app.transports.call import Call, fault
+from tasks_app.transports.error_log import log_refusal
 from tasks_app.transports.http import add_headers, call_of
 
 REFUSALS = {kind: cell.status for kind, cell in COLUMN.items() if cell.status != 200} | {
@@ -94,6 +95,7 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
         content = orjson.dumps({"error": wire})
         status = 405 if isinstance(error, InvalidRequest) else REFUSALS.get(error.row, 500)
         exchange.end("refused" if status in {401, 405} else "error", content, code=wire["code"], status=status)
+        log_refusal(exchange, error, status)
         exchange.keep(content)
         recorder.close(exchange)
         response = self._private(exchange, content, status)

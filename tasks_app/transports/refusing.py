@@ -13,6 +13,7 @@ from tasks_app.exchanges.refusals import close_refused
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft
 from tasks_app.transports.call import Call, Reply, date, fault
+from tasks_app.transports.error_log import log_refusal
 
 
 def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
@@ -70,6 +71,7 @@ def _explain(error: Unauthenticated, language: Language, method: Method | None) 
 
 def _refuse(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:
     exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
+    log_refusal(exchange, error, failure.status)
     close_refused(exchange, failure.status)
     return Reply(
         request_id=exchange.request_id, wrapping=wrapping, payload=failure.payload, error=error, status=failure.status

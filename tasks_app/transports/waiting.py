@@ -18,6 +18,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
+from tasks_app.transports.error_log import log_error
 from tasks_app.transports.keys import KEY_SECONDS, CheckAgain, rest_of
 
 
@@ -80,6 +81,7 @@ class LateAnswer:
         """Record an error, and return it as an answer or raise Unfinished."""
         error = cause if isinstance(cause, Error) else fault(self.exchange, cause)
         failure = self.wrapping.failure(self.language.words(error), self.language)
+        log_error(self.exchange, error)
         # The client has the status 200 already. It must not take a fault of the server for the outcome of the task.
         broken = early and (failure.status != 200 or error is not cause)
         self.exchange.end("broken" if broken else "error", b"" if broken else failure.payload, code=failure.code)

@@ -15,6 +15,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import RunRow
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import change
+from tasks_app.log_fields import run_fields
 from tasks_app.models import Task
 from tasks_app.runner.retries import Attempt, Verdict, judge_loss, judge_timeout
 
@@ -82,7 +83,8 @@ def _reclaim(task: Task, now: datetime) -> bool:
         log.warning("task %s fence %d: %s, but its row is locked", task.id, task.fence, verdict.outcome)
         return False
     if is_done:
-        log.warning("task %s fence %d: %s", task.id, task.fence, verdict.outcome)
+        fields = run_fields(task.id, task.agent, f"the run ended from outside: {verdict.outcome}")
+        log.warning("task %s fence %d: %s", task.id, task.fence, verdict.outcome, extra=fields)
     return is_done
 
 
