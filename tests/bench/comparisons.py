@@ -23,6 +23,9 @@ GUARDED = {"A2A_CALLER_RATE": PLENTY, "A2A_CALLER_BURST": PLENTY, "A2A_ADDRESS_C
 PROXIED = {"A2A_TRUSTED_PROXIES": "127.0.0.1"}
 """Lets a flood say in a header which addresses it comes from."""
 BUDGET = {"X-Budget-USD": "1"}
+BEHIND_TLS = {"A2A_TRUST_FORWARDED": "x-forwarded"}
+FORWARDED = {"X-Forwarded-Proto": "https"}
+"""The header of a proxy that ends TLS, without which ACP answers nothing. All sends that are compared have it."""
 
 Turn = Callable[[], Seen]
 
@@ -72,6 +75,31 @@ def stored(deployment: Deployment, seen: Seen) -> Seen:
 
 def gets(deployment: Deployment) -> Calls:
     return Calls("/jsonrpc", COMPLETED, "GetTask", {"id": MARK}, deployment.ids(IDS))
+
+
+def languages(deployment: Deployment, seconds: float) -> Iterator[Line]:
+    """Compare sends in other languages to those in A2A 1.0, to the same agent. All are stored and recorded alike."""
+
+    def turn(calls: Calls) -> Turn:
+        calls = calls._replace(headers={**calls.headers, **FORWARDED})
+
+        def once() -> Seen:
+            base, key = deployment.base, deployment.key
+            seen = stored(deployment, load.wrk(base, key, calls, connections=CONNECTIONS, seconds=seconds))
+            deployment.settled()  # What is left to run would be a part of the next turn.
+            return seen
+
+        return once
+
+    plain = {
+        "VAPORA": load.send("bench-quick", wait=True, expected=COMPLETED),
+        "ACP": load.send("bench-queued", wait=False, expected='"task"'),
+    }
+    for name, calls in load.SENDS.items():
+        turn(calls)()
+        before, after = in_turns(turn(plain[name]), turn(calls))
+        yield median(f"send in A2A 1.0, beside {name}", before)
+        yield median(f"send in {name}", after, before, "per_second")
 
 
 def floods(deployment: Deployment, seconds: float) -> Iterator[Line]:

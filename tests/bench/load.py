@@ -76,6 +76,25 @@ def message(message_id: str = MARK) -> dict[str, object]:
     return {"message": {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": TEXT}]}}
 
 
+_OLD_MESSAGE = {"kind": "message", "messageId": MARK, "role": "user", "parts": [{"kind": "text", "text": TEXT}]}
+SENDS = {
+    "VAPORA": Calls(
+        "/agents/bench-quick/a2a",
+        '"completed"',
+        "message/send",
+        {"message": _OLD_MESSAGE, "configuration": {"acceptedOutputModes": ["text/plain"]}},
+        headers={"A2A-Version": "0.3"},
+    ),
+    "ACP": Calls(
+        "/agents/bench-queued/jsonrpc",
+        '"task"',
+        "tasks.create",
+        {"initialMessage": {"role": "user", "parts": [{"type": "TextPart", "content": TEXT}]}},
+    ),
+}
+"""A send in each language that is compared with A2A 1.0. ACP answers before the agent runs."""
+
+
 def envelope(method: str, params: object) -> str:
     return orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).decode()
 

@@ -202,6 +202,12 @@ SCENARIOS = {
     "guards": Scenario(
         comparisons.guards, "sends and gets with limits, budgets and audit, beside those without", fresh=True
     ),
+    "languages": Scenario(
+        comparisons.languages,
+        "sends in VAPORA and in ACP, each beside those in A2A 1.0",
+        settings=comparisons.BEHIND_TLS | UNBOUNDED,
+        fresh=True,
+    ),
     "flood": Scenario(
         comparisons.floods,
         "gets beside a flood of wrong keys, and without it",
