@@ -46,7 +46,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
             await drop_files(storage)
             return await repeat(request, context, target, digest)
         if TaskState(head.state) in TERMINAL:
-            raise end_error(head)
+            raise end_error(head, TaskState.SUBMITTED)
         check_budget(request, registry.get(head.agent))
         check_growth(head)
         webhook = await _webhook(request, context, task_id)

@@ -67,9 +67,10 @@ async def append_with_record(context: Context, item: Append) -> Appended | None:
     return None
 
 
-def end_error(head: Head) -> TaskEnded:
-    """Return the error for a request that needs a task which has not ended."""
-    return TaskEnded(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
+def end_error(head: Head, target: TaskState | None = None) -> TaskEnded:
+    """Return the error for a request that needs a task which has not ended, or would set its state to the target."""
+    facts = {"current": head.state, "target": target.value} if target else {}
+    return TaskEnded(taskId=head.task_id, detail=f"the task has ended: it is {head.state}", **facts)
 
 
 def check_growth(head: Head, size: int = 1) -> None:
@@ -115,7 +116,7 @@ async def cancel(request: CancelTask, context: Context) -> Grant:
         if request.repeatable and head.state == TaskState.CANCELED.value:
             return Done(Answer(task=await read_whole(context, request.id)))
         if TaskState(head.state) in TERMINAL:
-            raise TaskNotCancelable(taskId=request.id)
+            raise TaskNotCancelable(taskId=request.id, current=head.state, target=TaskState.CANCELED.value)
         now = clock.now()
         event = StatusChanged(status=Status(state=TaskState.CANCELED, timestamp=now))
         item = change(

@@ -34,7 +34,7 @@ def test_a_task_that_has_ended_cannot_be_canceled(owner: Person, agent: str) -> 
     before = Event.objects.count()
     with pytest.raises(TaskNotCancelable) as told:
         ask(owner, CancelTask(id=task.id))
-    assert told.value.facts == {"taskId": task.id}
+    assert told.value.facts == {"taskId": task.id, "current": task.status.state.value, "target": "canceled"}
     assert Event.objects.count() == before
 
 

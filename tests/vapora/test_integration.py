@@ -69,7 +69,7 @@ async def test_a_refusal_of_the_server_has_its_code_and_its_message(server: Serv
     assert caught.value.message == "No such agent or skill"
 
 
-@pytest.mark.requirement("VAPORA-09")
+@pytest.mark.requirement("VAPORA-02", "VAPORA-09")
 async def test_a_wrong_state_a_wrong_field_and_a_wrong_key_are_told_apart(server: Server) -> None:
     async with calling(server) as client:
         task = await client.send("hello", metadata={"agent": "echo"})
@@ -81,6 +81,7 @@ async def test_a_wrong_state_a_wrong_field_and_a_wrong_key_are_told_apart(server
     async with calling(server, "tdk_nobody") as client:
         with pytest.raises(errors.Unauthenticated) as stranger:
             await client.get_task("t")
+    assert (ended.value.details["current"], ended.value.details["target"]) == ("completed", "canceled")
     assert [each.value.status for each in (ended, wrong, stranger)] == [409, 400, 401]
     assert [each.value.code for each in (ended, wrong, stranger)] == [-32000, -32602, -32000]
 
