@@ -248,7 +248,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         async with aclosing(stream.pages()) as pages:
             async for page in pages:
                 for seq, event in page:
-                    stream.count_bytes(await self._send(event, parameters, seq))
+                    number = seq if stream.numbers_frames else None
+                    stream.count_bytes(await self._send(event, parameters, number))
                     parameters = {}
                 del page  # It may be large, and the wait for the next one long.
 

@@ -19,6 +19,10 @@ class AcpSpeaker(Speaker):
             "continue": "tasks.send",
             "get": "tasks.get",
             "cancel": "tasks.cancel",
+            "begin": "stream.start",
+            "say": "stream.message",
+            "chunk": "stream.chunk",
+            "end": "stream.end",
             "nope": "tasks.nope",
         }
     )

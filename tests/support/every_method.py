@@ -108,7 +108,7 @@ def samples(me: Speaker, language: str, task: str, webhook: str, url: str, **mor
     """Yield a call of each operation that the language has, about this task and this webhook of it.
 
     Messages are new ones for `agent`, unless `follows` is true: then they are for the task. `cancels` and `removes` are
-    the task and the webhook that end by their calls.
+    the task and the webhook that end by their calls. `stream` is a shared stream, and `closes` one that ends.
     """
     methods = ALL.by_name[language].methods.values()
     kinds = {method.request for method in methods} | ({Describe} if me.has_envelope else set())
@@ -127,7 +127,16 @@ def _params(
     follows: bool = False,
     cancels: str | None = None,
     removes: str | None = None,
+    stream: str | None = None,
+    closes: str | None = None,
 ) -> Json:
+    if issubclass(kind, SendToSharedStream):
+        content = (
+            {"chunk": me.message("hello"), "sequence": 1} if kind is SendChunk else {"message": me.message("hello")}
+        )
+        return {"streamId": stream, **content}
+    if kind is EndSharedStream:
+        return {"streamId": closes}
     if issubclass(kind, SendMessage):
         return me.sending("hello", now=True, **({"task": task} if follows else {"agent": agent}))
     if kind is CancelTask:

@@ -9,14 +9,14 @@ import pytest
 from a2a.errors import MissingScope
 from a2a.language import Language
 from a2a.languages import ALL
-from a2a.requests import CancelTask, DeletePushConfig, Request
+from a2a.requests import CancelTask, DeletePushConfig, Request, StartSharedStream
 from a2a.states import UNFINISHED
 from tasks_app.callers.scopes import ACP, IDENTIFY, OWN, spell
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import Event, Exchange, IdempotencyKey, Task, Webhook
+from tasks_app.models import Chunk, Event, Exchange, IdempotencyKey, SharedStream, Task, Webhook
 from tasks_app.operations import OPERATIONS
 from tests.conftest import PATIENCE, Person, person, until
-from tests.operations.asking import sent
+from tests.operations.asking import ask, sent
 from tests.operations.webhooks import hook
 from tests.support.every_method import ENVELOPED, SOCKETS, SPEAKERS, Sample, last_json, post, samples, speaker
 from tests.support.speaker import Json, Speaker
@@ -65,6 +65,7 @@ def stored() -> list[Any]:
     """Return what calls change, once no agent is at work: some languages queue every task."""
     until(lambda: not Task.objects.filter(state__in=UNFINISHED).exists(), "an agent is at work")
     counts = [model.objects.count() for model in (Event, IdempotencyKey)]
+    counts += [model.objects.count() for model in (SharedStream, Chunk)]
     return [*counts, *Webhook.objects.order_by("id").values_list("name", "state")]
 
 
@@ -85,6 +86,8 @@ class Ground:
             "removes": hook(self.owner, self.task, URL).id or "",
         }
         language = ALL.by_name[SPEAKERS[name][2]]
+        if "begin" in me.names:
+            ends |= {name: ask(self.owner, StartSharedStream()).id for name in ("stream", "closes")}
         self.ends = {} if any(allows(scope, kind, language) for kind in (CancelTask, DeletePushConfig)) else ends
         return list(samples(me, SPEAKERS[name][2], self.task, self.webhook, URL, agent="quick-coroutine", **ends))
 
@@ -185,7 +188,8 @@ async def test_calls_on_a_socket(service: None, name: str) -> None:
             me = speaker(name, caller.key)
             calls = await in_a_thread(lambda me=me, scope=scope: ground.samples(me, name, scope))
             async with dialled(url(server), **bearer(caller.key)) as client:
-                for sample in calls:
+                # On a socket the start of a shared stream is a subscription too, and needs two rights.
+                for sample in (call for call in calls if call.request is not StartSharedStream):
                     before = await in_a_thread(stored)
                     await client.send(json.dumps(sample.wire | parameters(me.version)))
                     answer = await next_frame(client)

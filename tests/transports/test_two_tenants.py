@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from a2a.requests import Describe, GetExtendedCard, GetPushConfig, ListTasks
+from a2a.requests import (
+    Describe,
+    EndSharedStream,
+    FollowSharedStream,
+    GetExtendedCard,
+    GetPushConfig,
+    ListTasks,
+    SendChunk,
+    SendToSharedStream,
+    StartSharedStream,
+)
 from tasks_app.exchanges.recording import recorder
 from tasks_app.ids import uuid7
 from tasks_app.models import Event, IdempotencyKey, Task, Webhook
@@ -25,7 +35,10 @@ from tests.transports.websocket.serving import in_a_thread, serving, url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "http://127.0.0.1:65009/hook"
-WITHOUT_ID = {ListTasks, GetExtendedCard, Describe}
+WITHOUT_ID = {
+    *(ListTasks, GetExtendedCard, Describe),
+    *(StartSharedStream, FollowSharedStream, SendToSharedStream, SendChunk, EndSharedStream),
+}
 """The operations that ask about no task."""
 DATES = re.compile(r'"timestamp":"[^"]*"')
 """The time of an error, in languages that show it."""

@@ -3,18 +3,19 @@
 import re
 
 from a2a.choice import Row, by_method
-from a2a.dialects.acp import faults, tasks
+from a2a.dialects.acp import faults, streams, tasks
 from a2a.dialects.acp.card import encode_card
 from a2a.dialects.acp.column import COLUMN
 from a2a.language import Language
 
 LANGUAGE = Language(
     name="acp",
-    methods=tasks.METHODS,
+    methods=tasks.METHODS | streams.METHODS,
     column=COLUMN,
     encode_error=faults.encode_error,
     error_type=faults.Fault,
     encode_frame=lambda frame, history_length: None,
+    encode_chunk=streams.encode_chunk,
     spelling="acp",
     is_closed=True,
     needs_tls=True,

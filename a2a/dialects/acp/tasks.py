@@ -62,7 +62,7 @@ def decode_create(params: Any) -> SendMessage:
     """Decode the params of tasks.create. Raises InvalidParams."""
     wire = check(params, CreateParams)
     return SendMessage(
-        message=decode_message(_message(wire, "initialMessage"), "initialMessage"),
+        message=decode_message(message_in(wire, "initialMessage"), "initialMessage"),
         return_immediately=True,
         queued=True,
         metadata=wire.get("metadata"),
@@ -72,7 +72,7 @@ def decode_create(params: Any) -> SendMessage:
 def decode_send(params: Any) -> SendMessage:
     """Decode the params of tasks.send. Raises InvalidParams."""
     wire = check(params, SendParams)
-    message = decode_message(_message(wire, "message"), "message", _task_id(wire))
+    message = decode_message(message_in(wire, "message"), "message", _task_id(wire))
     return SendMessage(message=message, return_immediately=True)
 
 
@@ -100,7 +100,7 @@ def _task_id(wire: Json) -> str:
     return task_id
 
 
-def _message(wire: Json, name: str) -> Json:
+def message_in(wire: Json, name: str) -> Json:
     """Return the message of the params once its words are those of ACP. Raises InvalidParams."""
     message: Json = wire[name]
     _check_word(message["role"], f"{name}.role", ROLES)
