@@ -122,7 +122,10 @@ def _spoken(speak: Callable[[Languages], None], settings: Any) -> None:
 
 # ---------------------------------------------------------------------- speaker
 
-A2A_CODES = {COLUMN[error].number: cell.number for error, cell in v1_0.DIALECT.column.items()}
+IN_A2A = {
+    COLUMN[error].number: (cell.number, cell.reason or error.reason) for error, cell in v1_0.DIALECT.column.items()
+}
+"""The number and the reason that A2A has for each number of the language."""
 
 
 @dataclass(kw_only=True)
@@ -153,7 +156,8 @@ class ToySpeaker(NewSpeaker):
             return back | {"result": answer["ok"]}
         wrong = answer["wrong"]
         assert wrong["number"] >= 700
-        return back | {"error": {"code": A2A_CODES[wrong["number"]], "message": wrong["says"], "data": wrong["why"]}}
+        code, reason = IN_A2A[wrong["number"]]
+        return back | {"error": {"code": code, "message": wrong["says"], "data": wrong["why"] | {"reason": reason}}}
 
     def event_of(self, answer: Json, wire: Json) -> Json:
         assert answer["ref"] == wire["id"]

@@ -13,6 +13,7 @@ from a2a import errors
 from a2a.choice import Row, by_method
 from a2a.dialects import v1_0
 from a2a.events import StatusChanged
+from a2a.language import Cell
 from a2a.languages import Languages
 from a2a.states import TaskState
 from tasks_app.admin import text
@@ -135,8 +136,8 @@ def test_the_reason_of_a_code_is_that_of_the_calls_language(
     admin: Client, olga: Principal, answers: dict[str, str], speak: Callable[[Languages], None]
 ) -> None:
     """Languages that are not A2A have numbers of their own, which may be those of other errors in A2A."""
-    codes = {errors.TaskNotFound: -32002, errors.UnknownAgent: 7}
-    other = replace(v1_0.DIALECT, name="other", codes=codes)
+    column = {errors.TaskNotFound: Cell(-32002), errors.UnknownAgent: Cell(7)}
+    other = replace(v1_0.DIALECT, name="other", column=column)
     speak(Languages(rows=(Row(languages=(other,), choose=by_method, spelling=re.compile("x")),)))
 
     def verdict(code: int, dialect: str) -> str:
