@@ -37,6 +37,8 @@ from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
 
+UNREADABLE_COST = 1
+"""Units that a call costs whose method, rights or params are wrong."""
 TLS_ADVICE = "use https or wss; behind a proxy that ends TLS, A2A_TRUST_FORWARDED names its headers"
 Selection = tuple[Language, Method, Any]
 """The language, the method and the params of a call."""
@@ -65,7 +67,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure, patience=0.0)
     try:
         read = partial(_read, call, exchange, wrapping, select, meaning)
-        language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
+        language, method, request = await _read_or_charge(call, exchange, read)
         await limits.spend(call.caller, cost_of(method.request))
         encode = partial(_enclose, wrapping, method)
         # An answer that may turn out to be an error is not stored with the change.
@@ -191,6 +193,20 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
         await off_loop(exchange.keep, payload)
     else:
         exchange.keep(payload)
+
+
+async def _read_or_charge(
+    call: Call, exchange: OpenExchange, read: Callable[[], tuple[Language, Method, Any]]
+) -> tuple[Language, Method, Any]:
+    """Return what read() does. A call that cannot be read costs a unit, so that a flood of them is limited.
+
+    Raises the errors of read(), and TooManyCalls.
+    """
+    try:
+        return await off_loop(read) if exchange.row.request_bytes > LARGE else read()
+    except (CallError, Error):
+        await limits.spend(call.caller, UNREADABLE_COST)
+        raise
 
 
 def _read(

@@ -9,7 +9,7 @@ from django.test import AsyncClient
 
 from tasks_app.callers.limits import limits
 from tasks_app.models import Task
-from tests.conftest import Person
+from tests.conftest import Person, person
 from tests.support.exchanges import recorded
 from tests.transports.exchanges.calls import Post, call, new, old
 
@@ -20,6 +20,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 def slow(settings: Any) -> None:
     """A burst of 20 units, and hardly any after it."""
     settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 1, 20
+
+
+@pytest.fixture
+def reader() -> Person:
+    return person("reader", "home", "tasks:read")
 
 
 def spend(units: int) -> None:
@@ -87,10 +92,22 @@ def test_each_member_of_a_batch_costs(owner: Person) -> None:
     assert answer.headers["RateLimit"].startswith('"caller";r=0;t=')
 
 
-def test_a_call_without_a_right_or_a_method_costs_nothing(owner: Person, post: Post) -> None:
-    for _ in range(30):
-        assert json.loads(post(call("nope", {}))[1])["error"]["code"] == -32601
-    assert post(call("GetTask", {"id": "none"}))[0] == 200
+@pytest.mark.parametrize(
+    ("wire", "code"),
+    [(call("nope", {}), -32601), (call("GetTask", {"id": 7}), -32602), (call("SendMessage", {}), -32602)],
+    ids=["unknown method", "wrong params", "no params"],
+)
+def test_a_flood_of_calls_that_cannot_be_read_is_limited(owner: Person, wire: Any, code: int) -> None:
+    answers = [ask(owner, wire) for _ in range(25)]
+    codes = [answer.json()["error"]["code"] for answer in answers]
+    assert codes == [code] * 20 + [-38008] * 5, "each costs a unit"
+    assert answers[-1].status_code == 429
+    assert ask(owner, call("GetTask", {"id": "none"})).status_code == 429
+
+
+def test_a_flood_of_calls_without_the_right_is_limited(reader: Person) -> None:
+    codes = [ask(reader, call("CancelTask", {"id": "none"})).json()["error"]["code"] for _ in range(25)]
+    assert codes == [-38010] * 20 + [-38008] * 5
 
 
 def test_a_refused_call_is_recorded_like_any_other(owner: Person, post: Post) -> None:
