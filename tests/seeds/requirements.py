@@ -116,7 +116,7 @@ VAPORA = rows(
     "The documentation of errors is kept with the code.",
     Requirement(
         "Service retries, trends and alerts may come later.",
-        "VAPORA leaves it open; an agent's attempts are retried, and operators see counts instead of trends",
+        "VAPORA leaves it open; an agent's attempts are retried, operators see counts, and there are rules for alerts",
     ),
     "Tasks outlive restarts, and a broker that is down does not stop the server.",
 )
