@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
@@ -47,6 +47,9 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
             return redirect_to_login(request.get_full_path(), reverse("admin:login"))
         if not may_approve(request):
             raise PermissionDenied("You may not approve this client: you need the permission to change OAuth clients.")
+        if request.method == "POST" and not names_client(request.POST.get("client_id", "")):
+            # The toolkit takes the name in the form as that of a client which exists.
+            raise BadRequest("The form names no client: begin again at the program that sent you here.")
         query = request.GET.copy()
         for name in UNASKED:
             query.pop(name, None)
@@ -76,6 +79,11 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
         query = urlencode([*pairs, ("iss", address_of(self.request))])
         response: HttpResponse = super().redirect(urlunsplit(parts._replace(query=query)), application)
         return response
+
+
+def names_client(text: str) -> bool:
+    """Return whether a text from a form is the id of a client."""
+    return "\0" not in text and OAuthClient.objects.filter(client_id=text).exists()
 
 
 def may_approve(request: HttpRequest) -> bool:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from authlib.common.security import generate_token
 
-from tests.oauth.browser import Browser
+from tests.oauth.browser import Browser, hidden_fields
 from tests.oauth.conftest import LOOPBACK, REDIRECT, SCOPES, Site
 
 pytestmark = pytest.mark.storage
@@ -159,6 +159,45 @@ def test_fields_of_the_page_cannot_change_what_is_allowed(
     answer = browser.approve(address(site), **changes)
     assert "evil" not in answer.headers.get("Location", "")
     assert answer.status_code == 400 or "error" in query_of(answer)
+
+
+NOWHERE = {"redirect_uri": "https://evil.example/"}
+LOST: list[dict[str, str]] = [
+    {"client_id": "unknown"},
+    {"client_id": ""},
+    {"client_id": "x" * 600},
+    {"client_id": "a\0b"},
+    {"client_id": "\N{SNOWMAN}"},
+    {"client_id": "unknown"} | NOWHERE,
+    {"redirect_uri": "javascript:alert(1)"},
+    {"redirect_uri": "//evil.example/"},
+    {"redirect_uri": "https://app.example@evil.example/callback?tab=1"},
+    {"redirect_uri": "https://app.example/callback?tab=1\r\nLocation: https://evil.example/"},
+    NOWHERE | {"scope": "tasks:cancel", "code_challenge": ""},
+    NOWHERE | {"response_type": "token"},
+]
+"""Requests that name no client, or no address of it, so that the browser may be sent nowhere."""
+
+
+@pytest.mark.parametrize("changes", LOST, ids=ascii)
+def test_a_request_that_names_no_client_or_no_address_of_it_stays_here(
+    site: Site, browser: Browser, changes: dict[str, str]
+) -> None:
+    url = httpx.URL(address(site)).copy_merge_params(changes)
+    page = browser.open(str(httpx.URL(address(site))))
+    fields = hidden_fields(page.text) | changes | {"allow": "Approve"}
+    sent = browser.client.post(url, data=fields, headers={"Referer": str(page.request.url)})
+    for answer in (browser.open(str(url)), sent):
+        assert 400 <= answer.status_code < 500, answer.text
+        assert "Location" not in answer.headers
+
+
+def test_a_request_without_any_parameter_stays_here(site: Site, browser: Browser) -> None:
+    assert browser.open(f"{site.url}/oauth2/authorize").status_code == 400
+    twice = f"{address(site)}&client_id=unknown&redirect_uri=https%3A%2F%2Fevil.example%2F"
+    answer = browser.open(twice)
+    assert 400 <= answer.status_code < 500
+    assert "Location" not in answer.headers
 
 
 def test_a_code_without_its_verifier_or_with_another_is_worth_nothing(site: Site, browser: Browser) -> None:

@@ -142,6 +142,27 @@ def test_keys_rotate_while_calls_run(issuer: LocalIssuer, account: ServiceAccoun
     assert posted(f"Bearer {former}").status_code == 401, "the key is not in the set any more"
 
 
+def test_a_rotation_beside_parallel_calls_fails_none_and_is_one_fetch(
+    issuer: LocalIssuer, account: ServiceAccount, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(issuer_keys, "PAUSE_SECONDS", 0.0)
+    source = source_of(issuers()[issuer.url])
+    former = issuer.newest
+    assert recognised(issuer.token())
+    newer = issuer.rotate()
+
+    async def find_all() -> list[Any]:
+        return await asyncio.gather(
+            *(source.find(kid, "ES256" if kid == newer else "RS256") for _ in range(8) for kid in (former, newer)),
+            return_exceptions=True,
+        )
+
+    assert {result.key_id for result in async_to_sync(find_all)()} == {former, newer}
+    assert issuer.fetches == 2, "one for the first key, and one for the rotation"
+    assert recognised(issuer.token())
+    assert issuer.fetches == 2
+
+
 def test_a_key_that_the_issuer_removed_is_forgotten_in_time(
     issuer: LocalIssuer, account: ServiceAccount, monkeypatch: Any
 ) -> None:
