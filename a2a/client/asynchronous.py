@@ -38,9 +38,11 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
-from a2a.states import TaskState
+from a2a.states import QUIET, TaskState
 from a2a.types import Card, Interface, Json, Message, Part, PushConfig, Role, Task
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between two reads of a task in a language whose calls do not wait: the first pause, and the longest."""
 LARGEST = 100_000_000
 """The default limit of bytes, for an answer and for one event of a stream."""
 
@@ -269,16 +271,28 @@ class Client:
 
     async def perform(self, request: Request) -> Any:
         """Return the result of a request of a2a/requests.py. Raises ClientError."""
-        safe = self._retries.resend or not isinstance(request, SendMessage)
         while True:
             link = await self.link()
+            safe = not isinstance(request, SendMessage) or (self._retries.resend and link.language.has_message_ids)
             if not link.language.default_webhook:
                 request = _with_webhook_id(request)
             try:
-                return await repeat(partial(link.ask, request), self._retries, self._clock, safe=safe)
+                result = await repeat(partial(link.ask, request), self._retries, self._clock, safe=safe)
+                return await self._settled(result, request) if link.language.polls else result
             except VersionNotSupported:
                 if not self._fell_back(link):
                     raise
+
+    async def _settled(self, result: Any, request: Request) -> Any:
+        """Return the task of a message that waits for its agent once it has ended or is interrupted."""
+        if not isinstance(request, SendMessage) or request.return_immediately:
+            return result
+        pause = FIRST_PAUSE
+        while isinstance(result, Task) and result.status.state not in QUIET:
+            await self._clock.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+            result = await self.perform(GetTask(id=result.id, history_length=request.history_length))
+        return result
 
     def follow(self, request: Listening, task: Task | None = None) -> Stream:
         """Return the stream of a request. It connects when its first update is requested."""

@@ -11,6 +11,8 @@ from a2a.types import SOCKET_BINDING, Card, Extension, Interface, Json, Provider
 
 RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
 """The bindings of the client. Cards of 1.0.0 may list a WebSocket by this word, those of 1.0.1 by a URI."""
+ACP = "ACP"
+"""The binding of the client for ACP over JSON-RPC (docs/systems/acp.md). No card of A2A lists it."""
 VAPORA = "VAPORA"
 """The binding of the client for JSON-RPC with the errors of VAPORA (docs/systems/vapora.md). No card lists it."""
 _NAMES = {SOCKET_BINDING: SOCKET}

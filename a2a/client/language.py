@@ -13,7 +13,7 @@ from a2a.client.refusals import A2A, Numbers
 from a2a.client.updates import Update
 from a2a.errors import InvalidParams
 from a2a.language import Route
-from a2a.requests import Request
+from a2a.requests import Request, SendMessage
 from a2a.types import Json
 
 Value = TypeVar("Value")
@@ -56,9 +56,19 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
     """The prefix of the paths."""
     numbers: Numbers = A2A
     """The numbers of its errors in an envelope."""
+    follow_up: Operation | None = None
+    """The operation of a message to an existing task; None if it is that of every message."""
+    polls: bool = False
+    """True if no answer waits for an agent, so that the client reads the task until it has ended or is interrupted."""
+    has_message_ids: bool = True
+    """True if a server knows a message that is sent again by its id."""
+    seconds: Mapping[type[Request], float] = {}
+    """The usual time limits of its calls, where the caller sets none for the operation."""
 
     def operation(self, request: Request) -> Operation:
         """Return the operation of a request. Raises LookupError."""
+        if self.follow_up and type(request) is SendMessage and request.message.task_id is not None:
+            return self.follow_up
         for kind in type(request).__mro__:
             if kind in self.operations:
                 return self.operations[kind]

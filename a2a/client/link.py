@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.client import refusals
-from a2a.client.cards import REST, RPC, SOCKET, VAPORA
+from a2a.client.cards import ACP, REST, RPC, SOCKET, VAPORA
 from a2a.client.errors import InvalidParams, InvalidResponse, MethodNotFound
 from a2a.client.http import Exchange, Http
 from a2a.client.language import ClientLanguage, Operation, decoded
-from a2a.client.languages import rest_0_x, v0_2, v0_3, v1_0, vapora
+from a2a.client.languages import acp, rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.client.transports import Transport
 from a2a.client.transports.jsonrpc import JsonRpc
 from a2a.client.transports.rest import Rest
@@ -55,6 +55,7 @@ WAYS = (
     Way(binding=SOCKET, language=v0_3.LANGUAGE, transport=_socket),
     Way(binding=SOCKET, language=v0_2.LANGUAGE, transport=_socket),
     Way(binding=VAPORA, language=vapora.LANGUAGE, transport=_rpc),
+    Way(binding=ACP, language=acp.LANGUAGE, transport=_rpc),
 )
 """All bindings and versions. Each language over each transport is a row."""
 
@@ -82,7 +83,7 @@ class Link:
         if operation.page:
             wire = await self._page(operation)
         else:
-            seconds = self._http.timeouts.of(type(request))
+            seconds = self._http.timeouts.of(type(request), self.language.seconds)
             wire = await self._transport.call(operation.method, self._params(operation, request), seconds)
         return decoded(operation.decode, wire, f"the result of {operation.method}", self._transport.where)
 

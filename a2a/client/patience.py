@@ -26,9 +26,9 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     methods: Mapping[type[Request], float] = field(default_factory=dict)
     """Limits for single operations in place of `request`, such as {SendMessage: 600}."""
 
-    def of(self, request: type[Request]) -> float:
-        """Return the limit of a call."""
-        return self.methods.get(request, self.request)
+    def of(self, request: type[Request], usual: Mapping[type[Request], float] | None = None) -> float:
+        """Return the limit of a call. `usual` are those of its language."""
+        return self.methods.get(request) or (usual or {}).get(request, self.request)
 
 
 class Retries(Struct, frozen=True, kw_only=True):

@@ -121,7 +121,7 @@ class SocketDoor(LiveDoor):
         after = headers.get("Last-Event-ID", "")
         if after.isdigit() and len(after) < 19:
             parameters["afterSequence"] = int(after)
-        return wire | {PARAMETERS: parameters} if isinstance(wire, dict) else wire
+        return wire | {PARAMETERS: parameters} if isinstance(wire, dict) and parameters else wire
 
     @staticmethod
     async def _reply(client: ClientConnection, wire: Any) -> Reply:
