@@ -63,3 +63,7 @@ WRONG_LOGINS = (
     "last_with",
     "right_at",
 )
+SHARED_STREAM = ("state", "reason", "last_seq", "size", "created_at", "active_at", "closed_at")
+"""Columns of a shared stream behind its id, its tenant and its owner."""
+CHUNK = ("seq", "author", "role", "is_last", "state", "own_seq", "task_id", "task_seq", "created_at")
+"""Columns of a chunk beside its parts."""

@@ -51,6 +51,8 @@ class Furniture:
             return self.rows[Tenant].pk
         if field.primary_key:
             return uuid7()
+        if field.name in DOCUMENTS or (field.choices and field.default is NOT_PROVIDED and not field.null):
+            return DOCUMENTS[field.name] % self.mark if field.name in DOCUMENTS else field.choices[0][0]
         if isinstance(field, models.CharField | models.TextField) and not field.choices and field.name not in JSON:
             if field.name in SEALED:
                 return None if field.null else ""
@@ -62,6 +64,8 @@ class Furniture:
         return NOW if isinstance(field, models.DateTimeField) else 1
 
 
+DOCUMENTS = {"parts": '[{"text": "%s"}]', "metadata": '{"topic": "%s"}'}
+"""Columns with JSON in which the texts of people are members."""
 JSON = frozenset({"before", "after"})
 SEALED = frozenset({"address", "token", "credentials", "secret", "body"})
 """Columns whose values are not of people, and must have another form."""

@@ -16,6 +16,7 @@ from tasks_app.api.resources.principals import Principals
 from tasks_app.api.resources.processes import Processes
 from tasks_app.api.resources.receivers import Receivers
 from tasks_app.api.resources.refusals import Refusals
+from tasks_app.api.resources.shared_streams import SharedStreams
 from tasks_app.api.resources.tasks import Tasks
 from tasks_app.api.resources.tenants import Tenants
 from tasks_app.api.resources.tokens import Tokens
@@ -39,6 +40,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     Receivers,
     Refused,
     Refusals,
+    SharedStreams,
     Tasks,
     Tenants,
     Tokens,

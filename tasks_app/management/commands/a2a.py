@@ -25,6 +25,7 @@ from tasks_app.management.nouns.receivers import RECEIVERS
 from tasks_app.management.nouns.reference import REFERENCE
 from tasks_app.management.nouns.refusals import REFUSALS
 from tasks_app.management.nouns.relays import RELAYS
+from tasks_app.management.nouns.shared_streams import SHARED_STREAMS
 from tasks_app.management.nouns.users import USERS
 
 OPERATING: dict[str, Noun] = {
@@ -48,6 +49,7 @@ OPERATING: dict[str, Noun] = {
     "reference": REFERENCE,
     "refusals": REFUSALS,
     "relays": RELAYS,
+    "shared-streams": SHARED_STREAMS,
     "users": USERS,
 }
 

@@ -1,0 +1,61 @@
+"""Shared streams: found by state, shown with their participants and chunks, closed, paused and resumed."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from tasks_app.api.problems import Refused
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.verbs import verb
+from tasks_app.models import SharedStream
+from tasks_app.operations import shared_stream_acts as acts
+from tasks_app.operators import columns
+from tasks_app.operators.audit import Operator
+from tasks_app.shared_streams.details import details_of
+from tasks_app.webhooks import ActRefused
+
+
+class SharedStreamRow(Row):
+    tenant = serializers.CharField(source="tenant.name")
+    owner = serializers.CharField(source="owner.name")
+
+    class Meta:
+        model = SharedStream
+        fields = ("id", "tenant", "owner", *columns.SHARED_STREAM)
+
+
+class SharedStreams(Resource):
+    segment = "shared-streams"
+    model = SharedStream
+    serializer_class = SharedStreamRow
+    filters = {"state": "state"}
+
+    def rows(self) -> Any:
+        return SharedStream.objects.select_related("tenant", "owner")
+
+    def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        row = self.get_object()
+        return Response(self.describe(row) | details_of(row))
+
+    @verb()
+    def close(self, row: SharedStream, values: dict[str, Any], operator: Operator) -> None:
+        """Close the shared stream for good."""
+        _do(acts.close, row, operator)
+
+    @verb()
+    def pause(self, row: SharedStream, values: dict[str, Any], operator: Operator) -> None:
+        """Pause the shared stream, until a participant or an operator resumes it."""
+        _do(acts.pause, row, operator)
+
+    @verb()
+    def resume(self, row: SharedStream, values: dict[str, Any], operator: Operator) -> None:
+        """Resume the shared stream, so that its participants may send again."""
+        _do(acts.resume, row, operator)
+
+
+def _do(act: acts.Act, row: SharedStream, operator: Operator) -> None:
+    try:
+        act(row.pk, operator)
+    except ActRefused as refusal:
+        raise Refused(str(refusal)) from None

@@ -1,0 +1,70 @@
+"""`manage.py a2a shared-streams`: shared streams, with their participants and chunks, as JSON lines."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from a2a.shared_streams import SharedStreamState
+from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import SharedStream
+from tasks_app.operators import columns
+from tasks_app.shared_streams.details import details_of
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    listing = verbs.add_parser("list", help="list the shared streams, newest first")
+    listing.add_argument("--state", choices=[state.value for state in SharedStreamState], help="only those in a state")
+    add_limit(listing)
+    show = verbs.add_parser("show", help="show one with its participants and its newest chunks")
+    show.add_argument("id")
+    for name, purpose in (
+        ("close", "close shared streams for good"),
+        ("pause", "pause shared streams, so that they take no messages"),
+        ("resume", "resume shared streams that are paused"),
+    ):
+        verb = verbs.add_parser(name, help=purpose)
+        verb.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+        add_operator(verb)
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    rows = SharedStream.objects.select_related("owner", "tenant").order_by("-pk")
+    match options["verb"]:
+        case "list":
+            selected = rows.filter(state=options["state"]) if options["state"] else rows
+            for row in printer.limit_rows(selected, options["limit"]):
+                printer.print_line(_line(row))
+        case "show":
+            row = rows.filter(pk=options["id"]).first()
+            if row is None:
+                raise CommandError(f"There is no shared stream {options['id']}.")
+            printer.print_line(_line(row) | details_of(row))
+        case _:
+            _act(printer, options)
+
+
+def _act(printer: Printer, options: dict[str, Any]) -> None:
+    from tasks_app.operations import shared_stream_acts  # loads the agents
+    from tasks_app.webhooks import one_by_one
+
+    act = one_by_one(shared_stream_acts.ACTS[options["verb"]])
+    answers = act(read_ids(options["ids"]), read_operator(options))
+    for id, answer in answers.items():
+        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": options["verb"]}))
+    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
+        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+
+
+def _line(row: SharedStream) -> dict[str, Any]:
+    names = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name}
+    return names | {name: getattr(row, name) for name in columns.SHARED_STREAM}
+
+
+SHARED_STREAMS = Noun(
+    help="list shared streams, show one, and close, pause or resume them",
+    add_arguments=_add_arguments,
+    handle=_handle,
+)
