@@ -1,6 +1,7 @@
 """The stored form of tasks and events: JSON of A2A 1.0 in pieces, which a 1.0 answer contains as they are."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Literal
 
 import orjson
@@ -142,6 +143,8 @@ class EventDocument(Struct, frozen=True, kw_only=True):
     """The JSON of the event's member, without taskId and contextId."""
     state: str | None = None
     """The TaskState value that the event sets; None if it sets none."""
+    at: datetime | None = None
+    """The time of the event; None for a reader that did not look it up."""
     notice: str = ""
     """The Notice value under the filter of its reader; empty for a reader without a filter."""
 

@@ -139,7 +139,7 @@ def config_of(wire: Json, path: str, *, schemes: dict[str, str], credentials: st
     if credentials and not names:
         raise InvalidParams((field, "need a scheme beside them"))
     if names and names[0].lower() == SIGNING_SCHEME:
-        _check_secret(credentials or "", field)
+        check_secret(credentials or "", field)
     return PushConfig(
         id=config_id,
         url=url,
@@ -168,7 +168,7 @@ def _check_header(value: str | None, field: str, most: int) -> None:
         raise InvalidParams((field, "is sent in a header: it must be printable ASCII without spaces at its ends"))
 
 
-def _check_secret(secret: str, field: str) -> None:
+def check_secret(secret: str, field: str) -> None:
     """Raise InvalidParams for text that is not a signing secret of Standard Webhooks."""
     try:
         size = len(b64decode(secret.removeprefix("whsec_"), validate=True)) if secret.startswith("whsec_") else 0

@@ -129,31 +129,32 @@ def body_of(item: MakeBody, folds: Folds | None = None) -> bytes | None:
 
     Raises LookupError if the log does not have the event.
     """
-    event = _event(item)
+    event, agent = _event(item)
     push, _ = push_of(item.language)
     if push.filters:
         passed = with_notice(event, EVERYTHING if item.notices is None else item.notices)
         if passed is None:
             return None
         event = passed
-    return push.encode(event, lambda: _task_as_of(event, folds))
+    return push.encode(event, lambda: _task_as_of(event, agent, folds))
 
 
-def _event(item: MakeBody) -> EventDocument:
-    columns = ("kind", "payload", "state", "task__context_id")
+def _event(item: MakeBody) -> tuple[EventDocument, str]:
+    """Return the event, and the agent of its task."""
+    columns = ("kind", "payload", "state", "task__context_id", "created_at", "task__agent")
     row = Event.objects.filter(task_id=item.task_id, seq=item.seq).values_list(*columns).first()
     if row is None:
         raise LookupError(f"task {item.task_id} has no event {item.seq}")
-    kind, payload, state, context_id = row
-    return stored_event(item.task_id, context_id, item.seq, kind, payload, state)
+    kind, payload, state, context_id, at, agent = row
+    return stored_event(item.task_id, context_id, item.seq, kind, payload, state, at), agent
 
 
-def _task_as_of(event: EventDocument, folds: Folds | None) -> TaskDocument:
+def _task_as_of(event: EventDocument, agent: str, folds: Folds | None) -> TaskDocument:
     base = folds.find(event.task_id, event.seq) if folds else None
     result = _fold_on(event.task_id, event.seq, base or _snapshot(event.task_id, event.seq))
     if folds:
         folds.keep(event.task_id, result)
-    return document(result.task, event.seq)
+    return document(result.task, event.seq, agent)
 
 
 def _snapshot(task_id: str, seq: int) -> Fold | None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Self, cast
 
 import orjson
@@ -70,10 +71,14 @@ def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[st
     return out
 
 
-def stored_event(task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None) -> EventDocument:
+def stored_event(
+    task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None, at: datetime | None = None
+) -> EventDocument:
     """Return the document of an event; the log holds kinds of events only."""
     event = cast(EventKind, kind)
-    return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state)
+    return EventDocument(
+        task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state, at=at
+    )
 
 
 # A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.

@@ -45,7 +45,7 @@ async def check_room(config: PushConfig, row: WebhookRow) -> None:
 
 def too_many(config: PushConfig) -> tuple[str, str]:
     """Return the field and the sentence of the error for one webhook too many."""
-    field = config.path.removesuffix("url") + "id"
+    field = config.path if config.path != "url" and not config.path.endswith(".url") else f"{config.path[:-3]}id"
     return field, f"would be one webhook too many: a task has {MAX_WEBHOOKS} at most; replace or delete one"
 
 

@@ -4,6 +4,7 @@ import asyncio
 from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from a2a.dialects import v1_0
 from a2a.errors import ALL
@@ -41,6 +42,7 @@ class AcpSpeaker(Speaker):
             "say": "stream.message",
             "chunk": "stream.chunk",
             "end": "stream.end",
+            "push": "tasks.subscribe",
             "nope": "tasks.nope",
         }
     )
@@ -67,6 +69,10 @@ class AcpSpeaker(Speaker):
         encoded = b64encode(content).decode()
         part = {"type": "FilePart", "content": encoded, "mimeType": media_type, "filename": name, "encoding": "base64"}
         return self.message("") | {"parts": [part]}
+
+    def webhook_of(self, task: str, url: str, *, id: str = "", **more: Any) -> Json:
+        """Return a subscription. Its address has the id, because one address has one subscription."""
+        return {"taskId": task, "callbackUrl": f"{url}?{quote(id)}" if id else url}
 
     def data(self, value: Json) -> Json:
         return {"type": "DataPart", "content": value}

@@ -11,7 +11,7 @@ from a2a.dialects.json.members import MAX_PARTS
 from a2a.dialects.params import TIME, Text, check, rule
 from a2a.errors import InvalidParams
 from a2a.language import Method
-from a2a.requests import CancelTask, GetTask, SendMessage
+from a2a.requests import CancelTask, GetTask, Priority, SendMessage
 from a2a.types import Json
 
 _TIMES = rule(format="date-time")
@@ -39,6 +39,8 @@ class MessageParams(Struct, rename="camel"):
 
 class CreateParams(Struct, rename="camel"):
     initial_message: MessageParams
+    assign_to: str | None = None
+    priority: Annotated[str | None, rule(enum=[None, *Priority.__members__])] = None
     metadata: Json | None = None
 
 
@@ -61,10 +63,15 @@ class CancelParams(Struct, rename="camel"):
 def decode_create(params: Any) -> SendMessage:
     """Decode the params of tasks.create. Raises InvalidParams."""
     wire = check(params, CreateParams)
+    priority = wire.get("priority")
+    if priority is not None:
+        _check_word(priority, "priority", tuple(Priority.__members__))
     return SendMessage(
         message=decode_message(message_in(wire, "initialMessage"), "initialMessage"),
         return_immediately=True,
         queued=True,
+        agent=wire.get("assignTo"),
+        priority=Priority.NORMAL if priority is None else Priority[priority],
         metadata=wire.get("metadata"),
     )
 
