@@ -44,10 +44,18 @@ class Method(Struct, frozen=True, kw_only=True):
     """Encodes the Result of the operation as JSON."""
     as_stream: "Method | None" = None
     """The method in place of this one for a caller that takes a stream as the answer; None if there is none."""
+    stream_unless: str = ""
+    """The member of the params with which the answer is never a stream; empty if there is none."""
     params: Any = Json
     """The type of the params, for descriptions. Members that it lacks are ignored."""
     result: Any = Any
     """The type of the result, for descriptions; of a stream, the type of each event."""
+
+
+def may_stream(method: Method, params: Any) -> bool:
+    """Return whether these params allow the method's answer to be a stream."""
+    name = method.stream_unless
+    return not (name and isinstance(params, dict) and params.get(name) is not None)
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -136,6 +144,9 @@ class Language(Struct, frozen=True, kw_only=True):
     """True if each of its errors has the fact `timestamp`."""
     errors_as_stream: bool = False
     """True if a client that accepts only a stream, and names no version, gets an error as the one event of a stream."""
+    encode_notification: Callable[[EventDocument], bytes] | None = None
+    """Encodes an event of a stream as a notification, which is sent as it is, without the envelope of an answer. The
+    first frame of the stream is the answer. None for a language whose frames are all answers."""
     encode_chunk: Callable[[ChunkDocument], bytes] | None = None
     """Encodes a chunk of a shared stream as a notification, which is sent as it is, without the envelope of an answer.
     None for a language without shared streams."""

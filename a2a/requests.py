@@ -156,6 +156,15 @@ class SubscribeToTask(Request, frozen=True, kw_only=True):
     """True to answer with a task that has ended instead of an error."""
 
 
+class FollowTask(SubscribeToTask, frozen=True, kw_only=True):
+    """Follow an existing task by notices of its changes. The answer is the task as of `Last-Event-ID`, and a notice of
+    each later change that the filter lets pass comes behind it.
+    """
+
+    notices: int | None = None
+    """The filter (a2a/notices.py); None for all changes."""
+
+
 class CreatePushConfig(Request, frozen=True, kw_only=True):
     """Register a webhook for a task, or replace the webhook of that id (A2A 1.0, 3.1.7). A task has ten at most."""
 

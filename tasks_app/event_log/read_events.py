@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Self, cast
 
 import orjson
@@ -72,27 +72,35 @@ def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[st
 
 
 def stored_event(
-    task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None, at: datetime | None = None
+    task_id: str,
+    context_id: str,
+    seq: int,
+    kind: str,
+    payload: str,
+    state: str | None,
+    at: datetime | str | None = None,
 ) -> EventDocument:
-    """Return the document of an event; the log holds kinds of events only."""
+    """Return the document of an event; the log holds kinds of events only. SQLite gives times as text."""
     event = cast(EventKind, kind)
+    if isinstance(at, str):
+        at = datetime.fromisoformat(at).replace(tzinfo=UTC)
     return EventDocument(
         task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state, at=at
     )
 
 
 # A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.
-SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
+SIZES = f"select seq, kind, payload, state, created_at, sum(size) over (order by seq) - size as before from {_EVENT}"
 """SQL for events, each with the characters of those before it."""
 _LATERAL = f"""
-select r.place, e.seq, e.kind, e.payload, e.state
+select r.place, e.seq, e.kind, e.payload, e.state, e.created_at
 from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
     select * from ({SIZES} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
     where before < {PAGE_SIZE}) e
 order by r.place, e.seq
 """
 _ONE = f"""
-select seq, kind, payload, state from ({SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
+select seq, kind, payload, state, created_at from ({SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
 where before < {PAGE_SIZE} order by seq
 """
 

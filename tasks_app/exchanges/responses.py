@@ -1,6 +1,6 @@
 """The recorded answer of a call: stored bytes, or an answer that is derived from the log again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from a2a import languages
 from a2a.answers import Answer
+from a2a.documents import EventDocument
 from a2a.envelopes import Envelope, Id, Member
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.language import Language
+from a2a.notices import EVERYTHING, with_notice
 from a2a.requests import GetTask, Request
 from tasks_app.event_log import ReadAsOf, read_as_of, stored_event
 from tasks_app.exchanges.exchange import BARE
@@ -33,6 +35,7 @@ def response_text(exchange: Exchange) -> str:
     if exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
         return ""
     wrap, request = _read_request(exchange, body.request, language, envelope)
+    notices = getattr(request, "notices", None)
     length = getattr(request, "history_length", None)
     context_id = exchange.context_id or ""
     if exchange.outcome == "result":
@@ -48,11 +51,28 @@ def response_text(exchange: Exchange) -> str:
         rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
         later = [
             stored_event(exchange.task_id, context_id, *row)
-            for row in rows.order_by("seq").values_list("seq", "kind", "payload", "state")
+            for row in rows.order_by("seq").values_list("seq", "kind", "payload", "state", "created_at")
         ]
-        frames = [language.encode_frame(frame, length) for frame in ([first] if first else []) + later]
-        return "\n".join(redact(wrap(frame)) for frame in frames if frame)
+        start = [wrap(frame)] if first and (frame := language.encode_frame(first, length)) else []
+        return "\n".join(map(redact, [*start, *_frames(language, later, wrap, length, notices)]))
     return ""
+
+
+def _frames(
+    language: Language,
+    events: Sequence[EventDocument],
+    wrap: Callable[[bytes], bytes],
+    length: int | None,
+    notices: int | None,
+) -> Iterator[bytes]:
+    """Yield the frames of events as a stream with this filter has sent them."""
+    if language.encode_notification is None:
+        frames = (language.encode_frame(event, length) for event in events)
+        yield from (wrap(frame) for frame in frames if frame)
+        return
+    for event in events:
+        if passed := with_notice(event, EVERYTHING if notices is None else notices):
+            yield language.encode_notification(passed)
 
 
 def _drop_webhook(params: Any) -> Any:
@@ -83,6 +103,8 @@ def _read_request(
         if isinstance(member := envelope.parse(text.encode()), Member):
             rpc_id = None if member.id is UNSET else member.id
             method = language.methods[member.method or exchange.method]
+            if exchange.outcome == "stream" and method.as_stream:
+                method = method.as_stream
             request = method.decode(_drop_webhook(member.params))
     except (InvalidRequest, ParseError, InvalidParams, KeyError):
         pass

@@ -83,6 +83,8 @@ class Follow(Struct, frozen=True, kw_only=True):
     first: TaskDocument | Message | SharedStreamDocument
     after: int | None = None
     """The last chunk of a shared stream that the caller has seen; None for the last one that there is."""
+    notices: int | None = None
+    """The filter of a stream of notifications; None for all events."""
     history_length: int | None = None
     stays: bool = False
     """True for a subscription of 1.0, which stays open while the agent waits for an answer. A subscription of 0.x and

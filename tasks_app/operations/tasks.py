@@ -7,7 +7,7 @@ from a2a.answers import Answer
 from a2a.documents import TaskDocument
 from a2a.errors import TaskEnded, TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a.events import StatusChanged
-from a2a.requests import CancelTask, GetTask, ListTasks, SubscribeToTask
+from a2a.requests import CancelTask, FollowTask, GetTask, ListTasks, SubscribeToTask
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Status
 from tasks_app import clock
@@ -146,4 +146,5 @@ async def subscribe(request: SubscribeToTask, context: Context) -> Grant:
         first = await read_whole(context, request.id)
     # 0.x calls a question final: a subscription ends with it, as the stream of a send does
     # (docs/protocol.md#following-a-task).
-    return Follow(first=first, stays=not request.closes)
+    notices = request.notices if isinstance(request, FollowTask) else None
+    return Follow(first=first, stays=not request.closes, notices=notices)

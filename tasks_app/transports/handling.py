@@ -16,7 +16,7 @@ from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Wrapping
 from a2a.errors import Error, InvalidRequest
 from a2a.files import MARK
-from a2a.language import Language, Method
+from a2a.language import Language, Method, may_stream
 from a2a.requests import Request
 from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
@@ -215,7 +215,7 @@ def _read(
     """Return the language, the method and the request. For a large call this runs off the loop."""
     exchange.set_caller(call.caller)
     language, method, params = select()
-    if method.as_stream is not None and not wrapping.silent and call.takes_stream:
+    if method.as_stream is not None and not wrapping.silent and call.takes_stream and may_stream(method, params):
         method = method.as_stream
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name

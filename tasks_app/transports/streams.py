@@ -15,6 +15,7 @@ from a2a.envelopes import Wrapping
 from a2a.errors import Error, MissingScope, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language
+from a2a.notices import EVERYTHING, with_notice
 from a2a.shared_streams import SharedStreamDocument
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
@@ -66,6 +67,7 @@ class Stream:
     ) -> None:
         self.first: Frame | SharedStreamDocument | None = follow.first
         """The first frame. It is dropped once it is sent, because a task may be large and a stream open for long."""
+        self.notices = follow.notices
         self.history_length, self.stays, self.after = follow.history_length, follow.stays, follow.after
         self.language = language
         self.wrapping = wrapping
@@ -86,6 +88,11 @@ class Stream:
         """The reason of the end, after the end."""
         self.failure = b""
         """The error in its envelope, after an end by a fault, and after one that the language tells as an error."""
+
+    @property
+    def numbers_frames(self) -> bool:
+        """Whether a socket adds the sequence number to each frame, because the events do not contain it."""
+        return self.language.encode_notification is None
 
     async def pages(self) -> AsyncGenerator[Page, None]:
         """Yield the events. A door asks for a page when it has sent the page before."""
@@ -208,7 +215,10 @@ class Stream:
         """Return a page with one row of the log; an empty list for one that the language hides."""
         if not isinstance(row, EventDocument):
             raise TypeError("the log of a task has events")
-        return self._encode(row, row.seq)
+        if self.language.encode_notification is None:
+            return self._encode(row, row.seq)
+        event = with_notice(row, EVERYTHING if self.notices is None else self.notices)
+        return [] if event is None else self._page(self.language.encode_notification(event), row.seq)
 
     def _encode(self, frame: Frame, seq: int | None) -> Page:
         """Return a page with one event; an empty list for an event that the language hides."""
@@ -216,9 +226,13 @@ class Stream:
         if wire is None:
             return []
         payload = self.wrapping.head + wire + self.wrapping.tail
-        self.exchange.row.frames += 1
         if isinstance(frame, Message):
             self.exchange.keep(payload)
+        return self._page(payload, seq)
+
+    def _page(self, payload: bytes, seq: int | None) -> Page:
+        """Return a page with one frame, and count the frame."""
+        self.exchange.row.frames += 1
         return [(seq, with_links(payload, self.base) if MARK in payload else payload)]
 
     def _ends(self, state: str | None) -> bool:

@@ -13,6 +13,8 @@ import orjson
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from a2a.answers import Answer, Frame
+from a2a.dialects.acp.tasks import TaskResult, encode_answer
 from a2a.dialects.acp.values import (
     NOTES,
     STATES,
@@ -22,14 +24,14 @@ from a2a.dialects.acp.values import (
     time_of,
 )
 from a2a.dialects.json.json_1_0 import document, event_of
-from a2a.dialects.params import Text, check, rule, write_time
+from a2a.dialects.params import Text, check, read_whole, rule, write_time
 from a2a.dialects.webhook_fields import MAX_URL, SIGNING_SCHEME, Url, check_secret
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.language import Method, Push
 from a2a.notices import Notice, filter_of, names_of, notices_of
-from a2a.requests import CreatePushConfig
+from a2a.requests import CreatePushConfig, FollowTask
 from a2a.states import QUIET
 from a2a.types import Json, Message, PushConfig, Status
 
@@ -122,17 +124,30 @@ def encode_subscription(config: PushConfig) -> bytes:
 # ------------------------------------------------------------ notifications
 
 
-def encode_notification(event: EventDocument, task: Callable[[], TaskDocument] | None = None) -> bytes:
-    """Return the notification of an event as a call. With the function, the end of a task and a question have the whole
-    task as of the event.
+def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes:
+    """Return the notification of an event for a webhook. The end of a task and a question have the whole task as of the
+    event.
     """
-    params = {
+    return _call(_params(event, task))
+
+
+def encode_notification(event: EventDocument) -> bytes:
+    """Return the notification of an event in a stream, with its sequence number."""
+    return _call(_params(event) | {"sequence": event.seq})
+
+
+def _call(params: Json) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "method": NOTIFICATION, "params": params})
+
+
+def _params(event: EventDocument, task: Callable[[], TaskDocument] | None = None) -> Json:
+    """Return the params of a notification."""
+    return {
         "taskId": event.task_id,
         "event": _notice(event),
         "timestamp": _timestamp(event),
         "data": _data(event, task),
     }
-    return orjson.dumps({"jsonrpc": "2.0", "method": NOTIFICATION, "params": params})
 
 
 def _notice(event: EventDocument) -> str:
@@ -217,8 +232,31 @@ def sign(secret: str, body: bytes) -> dict[str, str]:
     return {"x-acp-signature": digest, "X-Webhook-Signature": f"sha256={digest}"}
 
 
+class FollowParams(Struct, rename="camel"):
+    task_id: Text
+    events: Events | None = None
+    after_sequence: Annotated[int | None, rule(minimum=0)] = None
+    """The sequence of the last notification that the caller has seen, for sockets; Last-Event-ID over HTTP."""
+
+
+def decode_follow(params: Any) -> FollowTask:
+    """Decode the params of tasks.subscribe without a callbackUrl. Raises InvalidParams."""
+    wire = check(params, FollowParams)
+    after = read_whole(wire.get("afterSequence"), "afterSequence")
+    return FollowTask(id=task_id_of(wire), notices=read_events(wire.get("events")), after=after, shows_end=True)
+
+
+def encode_first(frame: Frame, history_length: int | None) -> bytes | None:
+    """Return the first frame of a stream: the task, as the result of the call. All later ones are notifications."""
+    return encode_answer(Answer(task=frame)) if isinstance(frame, TaskDocument) else None
+
+
 METHODS = {
     "tasks.subscribe": Method(
+        stream_unless="callbackUrl",
+        as_stream=Method(
+            request=FollowTask, decode=decode_follow, encode=encode_answer, params=FollowParams, result=TaskResult
+        ),
         request=CreatePushConfig,
         decode=decode_subscribe,
         encode=encode_subscription,
@@ -228,7 +266,7 @@ METHODS = {
 }
 """The methods that follow tasks."""
 PUSH = Push(
-    encode=encode_notification,
+    encode=encode_push,
     has=pushes,
     media="application/json",
     filters=True,
