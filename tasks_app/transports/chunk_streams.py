@@ -13,8 +13,6 @@ from tasks_app.transports.streams import Page, Stream
 class ChunkStream(Stream):
     """The answer to a call that follows a shared stream. It ends when the shared stream is closed."""
 
-    numbers_frames = False
-
     async def _begin(self) -> AsyncGenerator[Page, None]:
         row, first, self.first = self.exchange.row, self.first, None
         if not isinstance(first, SharedStreamDocument) or self.exchange.encode is None:

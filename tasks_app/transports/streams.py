@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from enum import Enum
 from functools import partial
-from typing import ClassVar
 
 from django.conf import settings
 
@@ -48,9 +47,6 @@ Page = list[tuple[int | None, bytes]]
 
 class Stream:
     """The answer to one call, as a stream. The task goes on when the stream drops."""
-
-    numbers_frames: ClassVar[bool] = True
-    """Whether a socket adds the sequence number to each frame, because the events do not contain it."""
 
     def __init__(
         self,
