@@ -60,7 +60,15 @@ broker_messages: Final = Counter(
     "Messages over a broker, redis or celery, by outcome: published, received or failed.",
     ("broker", "outcome"),
 )
-ALL: Final = (db_operations, broker_messages)
+agent_calls: Final = Counter(
+    "a2a_agent_calls_total",
+    "Calls that send an agent a message, by agent and outcome: answered or failed.",
+    ("agent", "outcome"),
+)
+agent_time: Final = Counter(
+    "a2a_agent_call_microseconds_total", "The time of these calls, until their answer or stream ended.", ("agent",)
+)
+ALL: Final = (db_operations, broker_messages, agent_calls, agent_time)
 
 
 def text() -> str:

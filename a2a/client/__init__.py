@@ -19,7 +19,7 @@ This is the only package in `a2a` that does input and output and reads the clock
 
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.asynchronous import Client
-from a2a.client.cards import ACP, REST, RPC, SOCKET, VAPORA
+from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, VAPORA
 from a2a.client.credentials import ApiKey, Bearer, ClientCredentials, Credentials
 from a2a.client.discovery import Trust
 from a2a.client.errors import ClientError, ServerError
@@ -30,6 +30,7 @@ from a2a.client.updates import Update, text_of
 
 __all__ = [
     "ACP",
+    "ADR",
     "REST",
     "RPC",
     "SOCKET",

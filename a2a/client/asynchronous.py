@@ -24,6 +24,7 @@ from a2a.client.link import WAYS, Link
 from a2a.client.patience import Retries, Timeouts, repeat
 from a2a.client.refusals import parsed
 from a2a.client.stream import Listening, Stream
+from a2a.money import micros_of
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -122,8 +123,14 @@ class Client:
         accepted_output_modes: Sequence[str] = (),
         push_config: PushConfig | None = None,
         metadata: Json | None = None,
+        agent: str | None = None,
+        budget: Any = None,
     ) -> Task | Message:
-        """Send a message. Return its task when it has ended or is interrupted, or a direct reply."""
+        """Send a message. Return its task when it has ended or is interrupted, or a direct reply.
+
+        `budget` is the most that the caller pays for the task, in dollars. `agent` names the agent, or a skill of it,
+        in languages that name it outside of the metadata.
+        """
         request = SendMessage(
             message=message_of(message, task_id, context_id),
             return_immediately=return_immediately,
@@ -131,6 +138,8 @@ class Client:
             accepted_output_modes=tuple(accepted_output_modes),
             push_config=push_config,
             metadata=metadata,
+            agent=agent,
+            budget=None if budget is None else micros_of(budget),
         )
         return cast("Task | Message", await self.perform(request))
 
@@ -144,14 +153,18 @@ class Client:
         accepted_output_modes: Sequence[str] = (),
         push_config: PushConfig | None = None,
         metadata: Json | None = None,
+        agent: str | None = None,
+        budget: Any = None,
     ) -> Stream:
-        """Send a message and follow its task live."""
+        """Send a message and follow its task live. `agent` and `budget` are those of `send`."""
         request = StreamMessage(
             message=message_of(message, task_id, context_id),
             history_length=history_length,
             accepted_output_modes=tuple(accepted_output_modes),
             push_config=push_config,
             metadata=metadata,
+            agent=agent,
+            budget=None if budget is None else micros_of(budget),
         )
         return self.follow(request)
 

@@ -13,6 +13,8 @@ RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
 """The bindings of the client. Cards of 1.0.0 may list a WebSocket by this word, those of 1.0.1 by a URI."""
 ACP = "ACP"
 """The binding of the client for ACP over JSON-RPC (docs/systems/acp.md). No card of A2A lists it."""
+ADR = "ADR-002"
+"""The binding of the client for ADR-002, in the version 002 (docs/systems/adr-002.md). No card of A2A lists it."""
 VAPORA = "VAPORA"
 """The binding of the client for JSON-RPC with the errors of VAPORA (docs/systems/vapora.md). No card lists it."""
 _NAMES = {SOCKET_BINDING: SOCKET}

@@ -54,6 +54,8 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
     """The verbs and paths of its methods; empty for a language that is always in an envelope."""
     prefix: str = ""
     """The prefix of the paths."""
+    key_header: str = ""
+    """The header with the id of a message, the same in all attempts; empty where the params have it."""
     numbers: Numbers = A2A
     """The numbers of its errors in an envelope."""
     follow_up: Operation | None = None

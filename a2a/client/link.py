@@ -10,17 +10,20 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.client import refusals
-from a2a.client.cards import ACP, REST, RPC, SOCKET, VAPORA
+from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, VAPORA
 from a2a.client.errors import InvalidParams, InvalidResponse, MethodNotFound
 from a2a.client.http import Exchange, Http
 from a2a.client.language import ClientLanguage, Operation, decoded
-from a2a.client.languages import acp, rest_0_x, v0_2, v0_3, v1_0, vapora
+from a2a.client.languages import acp, adr, rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.client.transports import Transport
+from a2a.client.transports.adr import Adr
 from a2a.client.transports.jsonrpc import JsonRpc
 from a2a.client.transports.rest import Rest
 from a2a.client.transports.websocket import WebSocket
 from a2a.client.updates import Update
-from a2a.requests import Request
+from a2a.money import HEADER as BUDGET
+from a2a.money import show_usd
+from a2a.requests import Request, SendMessage
 from a2a.types import Interface, Json
 
 
@@ -44,6 +47,10 @@ def _socket(http: Http, url: str, headers: Mapping[str, str], language: ClientLa
     return WebSocket(http, url, headers)
 
 
+def _adr(http: Http, url: str, headers: Mapping[str, str], language: ClientLanguage) -> Transport:
+    return Adr(http, url, headers, language.numbers)
+
+
 WAYS = (
     Way(binding=RPC, language=v1_0.LANGUAGE, transport=_rpc),
     Way(binding=REST, language=v1_0.LANGUAGE, transport=_rest),
@@ -56,6 +63,7 @@ WAYS = (
     Way(binding=SOCKET, language=v0_2.LANGUAGE, transport=_socket),
     Way(binding=VAPORA, language=vapora.LANGUAGE, transport=_rpc),
     Way(binding=ACP, language=acp.LANGUAGE, transport=_rpc),
+    Way(binding=ADR, language=adr.LANGUAGE, transport=_adr),
 )
 """All bindings and versions. Each language over each transport is a row."""
 
@@ -84,14 +92,16 @@ class Link:
             wire = await self._page(operation)
         else:
             seconds = self._http.timeouts.of(type(request), self.language.seconds)
-            wire = await self._transport.call(operation.method, self._params(operation, request), seconds)
+            headers = self._headers_of(request)
+            wire = await self._transport.call(operation.method, self._params(operation, request), seconds, headers)
         return decoded(operation.decode, wire, f"the result of {operation.method}", self._transport.where)
 
     @asynccontextmanager
     async def listen(self, request: Request, after: str | None) -> AsyncIterator[AsyncIterator[tuple[Update, float]]]:
         """Open a stream of updates, each with the server's pause between two connections in seconds."""
         request, operation = self._prepared(request)
-        async with self._transport.stream(operation.method, self._params(operation, request), after) as frames:
+        params, headers = self._params(operation, request), self._headers_of(request)
+        async with self._transport.stream(operation.method, params, after, headers) as frames:
             yield self._updates(frames, operation)
 
     async def _updates(self, frames: AsyncIterator[Any], operation: Operation) -> AsyncIterator[tuple[Update, float]]:
@@ -113,6 +123,15 @@ class Link:
             return operation.encode(request)
         except errors.InvalidParams as error:
             raise InvalidParams(error.message, where=f"{operation.method} in {self.language.name}") from None
+
+    def _headers_of(self, request: Request) -> dict[str, str]:
+        """Return the headers of one call: the budget of its task, and its id in a language that has it in a header."""
+        if not isinstance(request, SendMessage):
+            return {}
+        headers = {} if request.budget is None else {BUDGET: show_usd(request.budget)}
+        if self.language.key_header:
+            headers[self.language.key_header] = request.message.message_id
+        return headers
 
     async def _page(self, operation: Operation) -> Any:
         url = urljoin(self.interface.url, operation.page)

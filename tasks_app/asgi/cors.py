@@ -31,7 +31,17 @@ REQUEST_HEADERS = (
 )
 """Headers that a page may send: those that this server reads, and in the last line those that libraries add unasked."""
 ANSWER_HEADERS = (
-    *(VERSION_HEADER, HEADER, OLD_HEADER, "X-Request-ID", "WWW-Authenticate", "Retry-After", "Allow", "ETag"),
+    *(
+        VERSION_HEADER,
+        HEADER,
+        OLD_HEADER,
+        "X-Request-ID",
+        "X-Agent-ID",
+        "WWW-Authenticate",
+        "Retry-After",
+        "Allow",
+        "ETag",
+    ),
     *("RateLimit", "RateLimit-Policy", "Accept-Ranges", "Content-Range", "Content-Disposition"),
 )
 """Headers of answers that a page may read, besides those that every page may read (the Fetch standard, 2.2.2)."""

@@ -55,6 +55,8 @@ class OpenExchange:
         """Whether the audit has an entry of the call."""
         self.is_audited = False
         """Whether the entry of the audit was stored with the change."""
+        self.agent = ""
+        """The agent that the call is for; empty for a call that sends no message."""
         self._caller: Caller | None = None
         now = clock.now()
         self.row = ExchangeRow(
@@ -113,6 +115,10 @@ class OpenExchange:
         """Record that the call was about a direct reply, and drop the task that it seemed to be about."""
         self.row.task_id = self.row.last_seq = None
         self.about(None, context_id)
+
+    def about_agent(self, name: str) -> None:
+        """Note the agent that the call is for, by which calls are counted."""
+        self.agent = name
 
     def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         """Return the rows to store with a change: the request half, and the answer half if there is a result."""

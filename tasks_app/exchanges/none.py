@@ -18,6 +18,9 @@ class NoExchange:
     def about_reply(self, context_id: str) -> None:
         pass
 
+    def about_agent(self, name: str) -> None:
+        pass
+
     def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         return None, None
 

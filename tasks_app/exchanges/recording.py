@@ -15,6 +15,7 @@ from typing import Self
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from msgspec import Struct
 
+from tasks_app import counters
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
 from tasks_app.exchanges.backlog import Backlog, Halves
@@ -88,6 +89,10 @@ class Recorder:
         """Record an exchange that has its answer, unless both halves were stored with the change.
 
         Call it on the loop of the door."""
+        if exchange.agent:
+            outcome = "answered" if exchange.row.code is None else "failed"
+            counters.agent_calls.add((exchange.agent, outcome))
+            counters.agent_time.add((exchange.agent,), exchange.row.duration_us or 0)
         if exchange.is_written and exchange.answer is not None:
             return
         loop = asyncio.get_running_loop()

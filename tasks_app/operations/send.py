@@ -54,6 +54,7 @@ async def send(request: SendMessage, context: Context) -> Grant:
         return await follow_up(request, context, request.message.task_id)
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
+    context.exchange.about_agent(agent.name)
     preferences = fit(request, agent, context)
     # The fingerprint covers the content and the agent, but not how the caller wants to wait.
     digest = await compute(context, fingerprint, request.message, agent.name)

@@ -34,6 +34,7 @@ class CallLog:
         async def look_and_send(message: Any) -> None:
             if message["type"] == "http.response.start":
                 call.status = message["status"]
+                call.name(message["headers"])
             await send(message)
 
         try:
@@ -41,12 +42,13 @@ class CallLog:
         finally:
             path = _CONTROL.sub("?", scope["path"])[:MAX_PATH]
             (refusals if 400 <= call.status < 500 else log).info(
-                "%s %s%s %s %.3f s",
+                "%s %s%s %s %.3f s%s",
                 scope["method"],
                 path,
                 call.method,
                 call.status or "no answer",
                 time.perf_counter() - start,
+                call.names,
                 extra={"status_code": call.status},
             )
 
@@ -57,7 +59,15 @@ class _Call:
     status = 0
     method = ""
     """The method of JSON-RPC, after a space."""
+    names = ""
+    """The agent and the request id of an answer that names both, after a space."""
     _has_body = False
+
+    def name(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """Find the agent in the headers of an answer, and the id of the request."""
+        values = dict(headers)
+        if agent := values.get(b"x-agent-id"):
+            self.names = f" {agent.decode()} {values.get(b'x-request-id', b'').decode()}"
 
     def look(self, message: Any) -> None:
         """Find the method in the first piece of the body, which is the whole body of most calls in development."""

@@ -3,7 +3,7 @@
 A transport makes one attempt. Repetition and resumption are the same for all transports, in patience.py and stream.py.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -26,10 +26,13 @@ class Transport(Protocol):
     where: str
     """The address."""
 
-    async def call(self, method: str, params: Json, seconds: float) -> Any:
-        """Return the JSON of the result. The limit is in seconds. Raises ClientError."""
+    async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
+        """Return the JSON of the result. The limit is in seconds, and the headers are those of this call alone. Raises
+        ClientError."""
 
-    def stream(self, method: str, params: Json, after: str | None) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
+    def stream(
+        self, method: str, params: Json, after: str | None, headers: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
         """Open a stream of the events after that id. Raises ClientError, also while it opens."""
 
     async def close(self) -> None:

@@ -28,15 +28,19 @@ class JsonRpc:
         self._headers = dict(headers) | {"Content-Type": MEDIA}
         self._ids = count(1)
 
-    async def call(self, method: str, params: Json, seconds: float) -> Any:
+    async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
         rpc_id = next(self._ids)
-        exchange = self._exchange(rpc_id, method, params, {"Accept": MEDIA})
+        exchange = self._exchange(rpc_id, method, params, {"Accept": MEDIA, **headers})
         return self._result(await self.http.fetch(exchange, seconds), rpc_id, method)
 
     @asynccontextmanager
-    async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def stream(
+        self, method: str, params: Json, after: str | None, headers: Mapping[str, str]
+    ) -> AsyncIterator[AsyncIterator[Frame]]:
         rpc_id = next(self._ids)
-        async with self.http.listen(self._exchange(rpc_id, method, params, stream_headers(after))) as events:
+        async with self.http.listen(
+            self._exchange(rpc_id, method, params, stream_headers(after) | dict(headers))
+        ) as events:
             if isinstance(events, Answer):
                 self._result(events, rpc_id, method)
                 raise InvalidResponse(f"{method} answered without a stream", where=self._place(method))

@@ -37,17 +37,19 @@ class Rest:
         for route in routes:
             self._routes.setdefault(route.method, []).append(route)
 
-    async def call(self, method: str, params: Json, seconds: float) -> Any:
-        exchange = self._exchange(self._routes[method][0], params, {"Accept": _ACCEPT})
+    async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
+        exchange = self._exchange(self._routes[method][0], params, {"Accept": _ACCEPT, **headers})
         return self._result(await self.http.fetch(exchange, seconds), exchange)
 
     @asynccontextmanager
-    async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
-        headers = stream_headers(after)
+    async def stream(
+        self, method: str, params: Json, after: str | None, headers: Mapping[str, str]
+    ) -> AsyncIterator[AsyncIterator[Frame]]:
+        own = stream_headers(after) | dict(headers)
         async with AsyncExitStack() as stack:
             last = self._routes[method][-1]
             for route in self._routes[method]:
-                exchange = self._exchange(route, params, headers)
+                exchange = self._exchange(route, params, own)
                 events = await stack.enter_async_context(self.http.listen(exchange))
                 if not isinstance(events, Answer):
                     yield frames(events, _MEDIA, partial(self._result, exchange=exchange))

@@ -68,27 +68,29 @@ class WebSocket:
         """The calls that have no answer yet, by their ids."""
         self._lock = asyncio.Lock()
 
-    async def call(self, method: str, params: Json, seconds: float) -> Any:
+    async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
         rpc_id = next(self._ids)
         answer = asyncio.get_running_loop().create_future()
         async with within(seconds, self._place(method)):
             connection = await self._shared()
             self._waiting[rpc_id] = answer
             try:
-                await self._send(connection, rpc_id, method, params, {})
+                await self._send(connection, rpc_id, method, params, dict(headers))
                 return self._result(await answer, method)
             finally:
                 del self._waiting[rpc_id]
                 answer.cancel()
 
     @asynccontextmanager
-    async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def stream(
+        self, method: str, params: Json, after: str | None, headers: Mapping[str, str]
+    ) -> AsyncIterator[AsyncIterator[Frame]]:
         rpc_id = next(self._ids)
-        resumption = {AFTER: int(after)} if after is not None and after.isdecimal() else {}
+        resumption: Json = {AFTER: int(after)} if after is not None and after.isdecimal() else {}
         connection = await self._connect()
         try:
             async with within(self.http.timeouts.request, self._place(method)):
-                await self._send(connection, rpc_id, method, params, resumption)
+                await self._send(connection, rpc_id, method, params, resumption | dict(headers))
             yield self._frames(connection, rpc_id, method)
         finally:
             await _leave(connection)
