@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from a2a import errors
 from a2a.errors import (
@@ -77,11 +77,11 @@ _MISMATCH = re.compile(r"Expected (?P<expected>.+), got (?P<received>.+)")
 
 
 class Fault(Struct):
-    """An error of ACP. `data` always has a suggestion."""
+    """An error of ACP. `data` has a suggestion, and is absent only if the body cannot be read."""
 
     code: int
     message: str
-    data: Json
+    data: Json | UnsetType = UNSET
 
 
 def encode_error(error: Error, code: int) -> Json:
