@@ -9,8 +9,8 @@ import sys
 
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--capture=sys", "--show-capture=no", "tests/fuzz"]
 POSTGRES = [sys.executable, "-m", "tests.support.servers", *PYTEST, "-m", "storage"]
-TESTS = 8
-"""Runs of fuzz tests: five on SQLite, and the three of them with the mark `storage` on PostgreSQL."""
+TESTS = 10
+"""Runs of fuzz tests: six on SQLite, and the four of them with the mark `storage` on PostgreSQL."""
 
 
 def main(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
+from a2a.dialects.schemas import adr
 from tests.fuzz.schemas import TASK, TEXTS, Json, Schemas
 from tests.support.descriptions import rest_description, rpc_description
 from tests.transports.values import VALUES, spoiled
@@ -169,6 +170,27 @@ def path_calls(draw: st.DrawFn) -> Call:
         verb = draw(st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE", "X"]))
     prefix = draw(st.sampled_from(["", "", "", "/agents/echo", "/home"]))
     return Call(verb, f"{prefix}{path}?{query}" if query else f"{prefix}{path}", content, fields)
+
+
+@st.composite
+def adr_calls(draw: st.DrawFn) -> Call:
+    """Return a call of ADR-002: of an agent by its name, at its address or at the root, or a negotiation."""
+    path = draw(st.sampled_from(["/invoke", "/invoke", "/invoke/stream", "/negotiate"]))
+    value = draw(_adr_values("negotiate", "NegotiateParams") if path == "/negotiate" else _adr_values("invoke", "Call"))
+    if path != "/negotiate" and draw(st.integers(0, 3)):
+        value |= {"method": draw(st.sampled_from(["echo", "echo", "asks", "nobody"]))}
+    content, _ = draw(bodies(value))
+    fields, _ = draw(headers(None))
+    rpc_id = draw(st.integers(0, 99).map(str) | st.sampled_from(["", "a b", "x" * 129, "\xff"]))
+    prefix = draw(st.sampled_from(["", "", "/agents/echo"]))
+    named = dict(fields) if "X-Request-Id" in dict(fields) else dict(fields) | {"X-Request-ID": f"fuzz-{rpc_id}"}
+    return Call("POST", f"{prefix}{path}", content, tuple(named.items()))
+
+
+@cache
+def _adr_values(file: str, name: str) -> st.SearchStrategy[Any]:
+    """Return the strategy of bodies by a published schema of ADR-002."""
+    return Schemas(adr.SCHEMAS[file]).values({"$ref": f"#/$defs/{name}"})
 
 
 PAGES = (

@@ -3,6 +3,10 @@
 import json
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from a2a.dialects.schemas.adr import SCHEMAS
 from tests.fuzz.asking import Answer
 from tests.fuzz.calls import Call
 from tests.support.descriptions import Json, rest_description, rpc_description
@@ -12,6 +16,9 @@ INTERNALS = (b"Traceback (most recent call last)", b'File \\"/', b'File "/', b"s
 INTERNAL_ERROR = -32603
 ENVELOPED = ("/jsonrpc", "/rpc", "/")
 UNAVAILABLE = 503
+BARE_TEXT = "/invoke/stream"
+NAMED = ("/invoke", BARE_TEXT, "/negotiate")
+"""Paths of ADR-002."""
 
 
 def fault(call: Call, answer: Answer) -> str:
@@ -21,7 +28,7 @@ def fault(call: Call, answer: Answer) -> str:
     if shown := next((part for part in INTERNALS if part in answer.content), None):
         return f"the answer has {shown!r}: {answer.content[:2_000]!r}"
     if answer.media == "text/event-stream":
-        return _fault_of_stream(answer.content)
+        return _fault_of_stream(answer.content, is_text=call.path.endswith(BARE_TEXT))
     if call.verb == "HEAD":
         return ""  # The server leaves the content out.
     if answer.status == 204:
@@ -41,6 +48,8 @@ def _is_away(answer: Answer) -> bool:
 
 
 def _fault_of_json(call: Call, answer: Answer, wire: Any) -> str:
+    if call.verb == "POST" and call.path.endswith(NAMED) and (wrong := _fault_of_adr(call, answer, wire)):
+        return wrong
     if call.verb != "POST" or not call.path.endswith(ENVELOPED) or answer.status != 200:
         return _fault_of_page(call, answer, wire)
     answers = wire if isinstance(wire, list) else [wire]
@@ -52,6 +61,15 @@ def _fault_of_json(call: Call, answer: Answer, wire: Any) -> str:
         except AssertionError as error:
             return f"not as OpenRPC says: {error}"
     return ""
+
+
+def _fault_of_adr(call: Call, answer: Answer, wire: Any) -> str:
+    """Return what is wrong with an answer by the published schemas of ADR-002."""
+    negotiated = call.path.endswith("/negotiate")
+    file, name = ("negotiate", "NegotiateAnswer") if negotiated else ("invoke", "Answer")
+    schema = {"$ref": f"#/$defs/{name}", "$defs": SCHEMAS[file]["$defs"]} if answer.status == 200 else SCHEMAS["errors"]
+    wrong = best_match(Draft202012Validator(schema).iter_errors(wire))
+    return "" if wrong is None else f"not as the schema says: {wrong.json_path}: {wrong.message}"
 
 
 def _fault_of_page(call: Call, answer: Answer, wire: Any) -> str:
@@ -82,11 +100,11 @@ def _is_error(error: Json) -> bool:
     return type(code := error.get("code")) is int and code != INTERNAL_ERROR and isinstance(error.get("message"), str)
 
 
-def _fault_of_stream(content: bytes) -> str:
+def _fault_of_stream(content: bytes, *, is_text: bool) -> str:
     # Not splitlines, which also splits at U+0085 and U+2028: JSON may hold them.
     for line in content.decode().split("\n"):
         if line.startswith("event: error"):
             return f"a stream ends with an error: {content[-500:]!r}"
-        if line.startswith("data: ") and not isinstance(json.loads(line.removeprefix("data: ")), dict):
+        if not is_text and line.startswith("data: ") and not isinstance(json.loads(line.removeprefix("data: ")), dict):
             return f"an event is no object: {line}"
     return ""

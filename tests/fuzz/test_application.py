@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Person
 from tests.fuzz.asking import ask, troubles
-from tests.fuzz.calls import Call, page_calls, path_calls, rpc_calls
+from tests.fuzz.calls import Call, adr_calls, page_calls, path_calls, rpc_calls
 from tests.fuzz.exploring import explore
 from tests.fuzz.judging import fault
 from tests.operations.asking import sent
@@ -48,6 +48,10 @@ def test_every_call_of_a_method_gets_a_valid_answer(check: Check) -> None:
 
 def test_every_call_of_a_path_gets_a_valid_answer(check: Check) -> None:
     explore(check, path_calls(), 300)
+
+
+def test_every_call_of_an_agent_by_its_name_gets_a_valid_answer(check: Check) -> None:
+    explore(check, adr_calls(), 200)
 
 
 def test_every_call_of_a_page_gets_a_valid_answer(check: Check) -> None:

@@ -36,6 +36,7 @@ from a2a.requests import (
 from tasks_app.operations import OPERATIONS
 from tests.conftest import PATIENCE
 from tests.support.acp_speaker import AcpSpeaker
+from tests.support.adr_speaker import AdrSpeaker
 from tests.support.doors import StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
@@ -77,20 +78,26 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
     "0.3 over REST, as protobuf": (OldRestSpeaker, "0.3", "a2a-0.3-proto"),
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3", "a2a-0.3-kind"),
     "VAPORA": (VaporaSpeaker, None, "vapora"),
+    "ADR-002": (AdrSpeaker, None, "adr"),
 }
 """The speakers, each with its version and the name of its language. A new language needs one here."""
-WITHOUT_TASKS = {"adr"}
-"""Languages none of whose calls names a task. tests/transports/adr/ walks their calls."""
-assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"} - WITHOUT_TASKS
+assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"}
+WITH_TASKS = [name for name in SPEAKERS if name != "ADR-002"]
+"""The speakers whose calls name tasks. Those of ADR-002 name agents."""
 ENVELOPED = [name for name, (kind, _, _) in SPEAKERS.items() if kind.has_envelope]
 SOCKETS = [name for name in ENVELOPED if SPEAKERS[name][0].endpoint == "rpc"]
 """The speakers whose calls a WebSocket connection carries."""
 
 
+def kinds_of(language: str) -> set[type[Request]]:
+    """Return the operations that a language has methods for, at any of its endpoints."""
+    languages = [each for endpoint in ALL.endpoints.values() for each in endpoint.languages if each.name == language]
+    return {method.request for each in languages for method in each.methods.values()}
+
+
 def speakers_of(kind: type[Request]) -> list[str]:
     """Return the speakers whose language has a method for the operation."""
-    tables = {name: ALL.by_name[language].methods.values() for name, (_, _, language) in SPEAKERS.items()}
-    return [name for name, methods in tables.items() if any(method.request is kind for method in methods)]
+    return [name for name, (_, _, language) in SPEAKERS.items() if kind in kinds_of(language)]
 
 
 class Sample(NamedTuple):
@@ -112,8 +119,7 @@ def samples(me: Speaker, language: str, task: str, webhook: str, url: str, **mor
     Messages are new ones for `agent`, unless `follows` is true: then they are for the task. `cancels` and `removes` are
     the task and the webhook that end by their calls. `stream` is a shared stream, and `closes` one that ends.
     """
-    methods = ALL.by_name[language].methods.values()
-    kinds = {method.request for method in methods} | ({Describe} if me.has_envelope else set())
+    kinds = kinds_of(language) | ({Describe} if me.has_envelope else set())
     for kind in (kind for kind in OPERATIONS if kind in kinds):
         yield Sample(kind, me.call(WISHES[kind], _params(me, kind, task, webhook, url, **more)))
 
@@ -139,7 +145,9 @@ def _params(
         return {"streamId": stream, **content}
     if kind is EndSharedStream:
         return {"streamId": closes}
-    if issubclass(kind, SendMessage):
+    if kind is Negotiate and isinstance(me, AdrSpeaker):
+        return me.negotiating(agent)
+    if issubclass(kind, SendMessage | Invoke):
         return me.sending("hello", now=True, **({"task": task} if follows else {"agent": agent}))
     if kind is CancelTask:
         return {"id": cancels or task}

@@ -9,7 +9,7 @@ import pytest
 from a2a.errors import MissingScope
 from a2a.language import Language
 from a2a.languages import ALL
-from a2a.requests import CancelTask, DeletePushConfig, Request, StartSharedStream
+from a2a.requests import CancelTask, DeletePushConfig, FollowSharedStream, Negotiate, Request, StartSharedStream
 from a2a.states import UNFINISHED
 from tasks_app.callers.scopes import ACP, IDENTIFY, OWN, spell
 from tasks_app.exchanges.recording import recorder
@@ -31,6 +31,8 @@ with the one that every call in ACP needs."""
 URL = "http://127.0.0.1:65009/hook"
 ENDED = -32004
 """The code of 1.0 for a subscription to a task that has ended, which is an answer to a caller with the right."""
+AS_STREAM: dict[type[Request], tuple[type[Request], ...]] = {StartSharedStream: (FollowSharedStream, StartSharedStream)}
+"""Operations that a call on a socket performs besides its own: there the start of a shared stream follows it too."""
 
 
 def allows(scopes: str, kind: type[Request], language: Language) -> bool:
@@ -69,6 +71,14 @@ def stored() -> list[Any]:
     return [*counts, *Webhook.objects.order_by("id").values_list("name", "state")]
 
 
+def body_of(error: MissingScope, sample: Sample, language: Language) -> Json:
+    """Return the body of a refusal over HTTP without a common envelope."""
+    if language.rest:
+        return language.rest.encode_error(error, 403, "PERMISSION_DENIED")
+    rpc_id = None if sample.request is Negotiate else sample.wire["id"]
+    return {"jsonrpc": "2.0", "id": rpc_id, "error": language.error(error)}
+
+
 class Ground:
     """A caller with a key of each single scope, and tasks to ask about."""
 
@@ -105,14 +115,23 @@ def ground(service: None) -> Iterator[Ground]:
     assert recorder.drain(PATIENCE)
 
 
-def check(name: str, sample: Sample, scope: str, answer: Json, before: list[Any], status: int | None = None) -> None:
-    """Check the answer to one call in an envelope."""
+def check(
+    name: str,
+    sample: Sample,
+    scope: str,
+    answer: Json,
+    before: list[Any],
+    status: int | None = None,
+    kinds: tuple[type[Request], ...] = (),
+) -> None:
+    """Check the answer to one call in an envelope. Its operations are those of `kinds`, or else that of the sample."""
     what, error = f"{sample.wire['method']} with {scope!r}: {answer}", answer.get("error")
     language = language_of(name, sample.wire)
-    if allows(scope, sample.request, language):
+    forbidden = next((kind for kind in kinds or (sample.request,) if not allows(scope, kind, language)), None)
+    if forbidden is None:
         assert error is None or error["code"] == ENDED, what
         return
-    expected = json.loads(json.dumps(language.error(refusal(sample.request, scope, language))))
+    expected = json.loads(json.dumps(language.error(refusal(forbidden, scope, language))))
     assert error["code"] == code_of(name, sample.wire)
     assert without_time(error) == without_time(expected), what
     assert status in {None, 403}, what
@@ -144,11 +163,11 @@ def test_members_of_a_batch(ground: Ground, name: str) -> None:
                 check(name, sample, scope, answer, before)
 
 
-@pytest.mark.parametrize("name", ENVELOPED)
+@pytest.mark.parametrize("name", [*ENVELOPED, "ADR-002"])
 def test_notifications(ground: Ground, name: str) -> None:
     for scope, caller in ground.keys.items():
         me = speaker(name, caller.key)
-        for sample in ground.samples(me, name, scope):
+        for sample in (each for each in ground.samples(me, name, scope) if each.request is not Negotiate):
             before, seen = stored(), set(Exchange.objects.values_list("pk", flat=True))
             silent = {member: value for member, value in sample.wire.items() if member != "id"}
             status, _, body = post(me, silent)
@@ -174,8 +193,7 @@ def test_calls_of_rest(ground: Ground, name: str) -> None:
             if allows(scope, sample.request, language):
                 assert status == 200 or b"the task has ended" in body, what
                 continue
-            assert language.rest
-            wire = language.rest.encode_error(refusal(sample.request, scope, language), 403, "PERMISSION_DENIED")
+            wire = body_of(refusal(sample.request, scope, language), sample, language)
             assert (status, json.loads(body)) == (403, json.loads(json.dumps(wire))), what
             assert stored() == before, what
 
@@ -188,8 +206,7 @@ async def test_calls_on_a_socket(service: None, name: str) -> None:
             me = speaker(name, caller.key)
             calls = await in_a_thread(lambda me=me, scope=scope: ground.samples(me, name, scope))
             async with dialled(url(server), **bearer(caller.key)) as client:
-                # On a socket the start of a shared stream is a subscription too, and needs two rights.
-                for sample in (call for call in calls if call.request is not StartSharedStream):
+                for sample in calls:
                     before = await in_a_thread(stored)
                     await client.send(json.dumps(sample.wire | parameters(me.version)))
                     answer = await next_frame(client)
@@ -198,7 +215,8 @@ async def test_calls_on_a_socket(service: None, name: str) -> None:
                     while may_stream and "error" not in answer and answer.get("method") != "stream/end":
                         answer = await next_frame(client)
                     answer.pop(PARAMETERS, None)
-                    await in_a_thread(lambda: check(name, sample, scope, answer, before))  # noqa: B023
+                    kinds = AS_STREAM.get(sample.request, ())
+                    await in_a_thread(lambda: check(name, sample, scope, answer, before, kinds=kinds))  # noqa: B023
 
 
 def names(kinds: Iterable[type[Request]]) -> set[str]:
@@ -211,7 +229,7 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
     }
     reading = {"Negotiate", "GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
     writing = {"SendMessage", "StreamMessage", "Invoke", "StreamInvoke"}
-    looking, hooking = {"GetPushConfig", "ListPushConfigs"}, {"CreatePushConfig", "DeletePushConfig"}
+    looking, hooking = {"GetPushConfig", "ListPushConfigs", "FollowTask"}, {"CreatePushConfig", "DeletePushConfig"}
     taking_part = {"StartSharedStream", "SendToSharedStream", "SendChunk", "EndSharedStream", "FollowSharedStream"}
     assert opened == {
         "": set(),

@@ -28,7 +28,7 @@ from tasks_app.models import Event, IdempotencyKey, Task, Webhook
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import sent
 from tests.operations.webhooks import hook
-from tests.support.every_method import SOCKETS, SPEAKERS, Sample, post, samples, speaker, speakers_of
+from tests.support.every_method import SOCKETS, SPEAKERS, WITH_TASKS, Sample, post, samples, speaker, speakers_of
 from tests.support.speaker import Json, Speaker
 from tests.transports.websocket.door import bearer, dialled, parameters
 from tests.transports.websocket.serving import in_a_thread, serving, url
@@ -42,6 +42,8 @@ WITHOUT_ID = {
 """The operations that ask about no task."""
 DATES = re.compile(r'"timestamp":"[^"]*"')
 """The time of an error, in languages that show it."""
+UUIDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The ids of new tasks and contexts."""
 AGENTS = ["quick-coroutine", "asks-quickly"]
 """The agents of the owner's tasks: one has ended, and one waits for an answer."""
 Ids = tuple[str, str]
@@ -98,7 +100,7 @@ def nothing() -> Ids:
 
 
 @pytest.mark.parametrize("asker", ["colleague", "stranger"])
-@pytest.mark.parametrize("name", SPEAKERS)
+@pytest.mark.parametrize("name", WITH_TASKS)
 def test_a_foreign_task_and_none_get_the_same_bytes(
     service: None, owner: Person, request: pytest.FixtureRequest, name: str, asker: str
 ) -> None:
@@ -152,6 +154,29 @@ async def test_on_a_socket_too_they_get_the_same_frames(
         of_none = await frames(key, nothing())
         assert all("Task not found" in frame for frame in of_none)
         assert [await frames(key, ids) for ids in foreign] == [of_none] * len(foreign)
+
+
+@pytest.mark.parametrize("asker", ["colleague", "stranger"])
+@pytest.mark.parametrize("wish", ["invoke", "invoke/stream"])
+def test_the_id_of_a_foreign_call_is_as_good_as_a_new_one(
+    service: None, owner: Person, request: pytest.FixtureRequest, wish: str, asker: str
+) -> None:
+    """In ADR-002 the id of a call leads to its task, and Last-Event-ID into the middle of its output."""
+
+    def asked(person: Person, text: str, id: str, **headers: str) -> str:
+        me = speaker("ADR-002", person.key)
+        wire = me.call(wish, me.sending(text, agent="quick-coroutine"))
+        answer = str(post(me, wire | {"id": 1}, **{"X-Request-ID": id, **headers}))
+        return UUIDS.sub("U", answer.replace(id, "R" * len(id)))
+
+    person = request.getfixturevalue(asker)
+    asked(owner, "of the owner", "used-id")
+    for headers in ({}, {"Last-Event-ID": "1"}):
+        calls = [asked(person, "hello", id, **headers) for id in ("used-id", "else-id")]
+        assert calls[0] == calls[1]
+        assert "hello" in calls[0]
+        assert "200" in calls[0]
+    assert "409" in asked(owner, "hello", "used-id")
 
 
 @pytest.mark.parametrize("place", ["/links", "/agents/quick-coroutine/links"])
