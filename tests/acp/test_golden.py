@@ -14,11 +14,22 @@ from msgspec.structs import replace
 from a2a import errors
 from a2a.answers import Answer
 from a2a.dialects.acp.language import LANGUAGE
+from a2a.dialects.acp.streams import encode_chunk
 from a2a.dialects.acp.values import MARK
 from a2a.dialects.json.json_1_0 import document
 from a2a.envelopes import Member, jsonrpc
 from a2a.errors import Error
-from a2a.requests import CancelTask, GetTask, Request, SendMessage
+from a2a.requests import (
+    CancelTask,
+    EndSharedStream,
+    GetTask,
+    Request,
+    SendChunk,
+    SendMessage,
+    SendToSharedStream,
+    StartSharedStream,
+)
+from a2a.shared_streams import ChunkDocument, ChunkReceipt, ChunkRole, SharedStreamDocument, SharedStreamState
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
 from tests.conftest import ROOT
@@ -57,6 +68,12 @@ REQUESTS: dict[str, Request] = {
     "tasks.get": GetTask(id=TASK),
     "tasks.get.status": GetTask(id=TASK, history_length=0, include_artifacts=False),
     "tasks.cancel": CancelTask(id=TASK, repeatable=True, metadata={"reason": "Requirements changed"}),
+    "stream.start": StartSharedStream(participants=("analyst", "writer"), metadata={"purpose": "consultation"}),
+    "stream.start.resume": StartSharedStream(stream_id=TASK, participants=("reviewer",)),
+    "stream.message": SendToSharedStream(stream_id=TASK, parts=(TEXT,), role=ChunkRole.USER),
+    "stream.chunk": SendChunk(stream_id=TASK, parts=(TEXT,), role=ChunkRole.AGENT, sequence=7, is_last=True),
+    "stream.end": EndSharedStream(stream_id=TASK, reason="Done"),
+    "stream.end.pause": EndSharedStream(stream_id=TASK, pauses=True),
 }
 ASKED = replace(said(TEXT), message_id="0191e8f0-0000-7000-8000-000000000002", context_id="c", task_id=TASK)
 QUESTION = Message(message_id="q", role=Role.AGENT, parts=(Part(text="Which region?"),), context_id="c", task_id=TASK)
@@ -88,6 +105,50 @@ ANSWERS: dict[str, Answer] = {
     "rejected": answer(TaskState.REJECTED),
     "canceled": answer(TaskState.CANCELED),
 }
+BEGAN = datetime(2026, 11, 23, 2, 8, 20, 128_000, UTC)
+ACTIVE = SharedStreamDocument(
+    id=TASK,
+    state=SharedStreamState.ACTIVE,
+    participants=("developer", "analyst"),
+    seq=0,
+    created_at=BEGAN,
+    metadata={"purpose": "consultation"},
+)
+PAUSED = replace(ACTIVE, state=SharedStreamState.PAUSED, seq=4)
+CLOSED = replace(ACTIVE, state=SharedStreamState.CLOSED, seq=5, closed_at=BEGAN, metadata=None)
+STREAMS: dict[str, tuple[str, SharedStreamDocument | ChunkReceipt]] = {
+    "active": ("stream.start", ACTIVE),
+    "paused": ("stream.start", PAUSED),
+    "closed": ("stream.start", CLOSED),
+    "message": ("stream.message", ChunkReceipt(stream_id=TASK, seq=1)),
+    "chunk": ("stream.chunk", ChunkReceipt(stream_id=TASK, seq=2)),
+    "chunk.repeat": ("stream.chunk", ChunkReceipt(stream_id=TASK, seq=2, is_repeat=True)),
+    "pause": ("stream.end", PAUSED),
+    "end": ("stream.end", CLOSED),
+}
+"""The results of the methods of streams, each with its method."""
+CHUNK = ChunkDocument(
+    stream_id=TASK, seq=1, author="developer", role=ChunkRole.USER, parts=(TEXT,), created_at=BEGAN, is_last=True
+)
+CHUNKS: dict[str, ChunkDocument] = {
+    "user": CHUNK,
+    "agent": replace(
+        CHUNK,
+        seq=2,
+        author="analyst",
+        role=ChunkRole.AGENT,
+        parts=(Part(text="up"), Part(data={"rate": 0.23}), Part(raw=b"%PDF", media_type="application/pdf")),
+        is_last=False,
+    ),
+    "system": replace(
+        CHUNK,
+        seq=3,
+        role=ChunkRole.SYSTEM,
+        parts=(Part(text="Done", media_type="text/plain"),),
+        state=SharedStreamState.CLOSED,
+    ),
+}
+"""Chunks, which go out as notifications."""
 PLACES = {"requires": "acp:agent:identify acp:tasks:write", "tokens": "https://auth.example/oauth2/token"}
 FACTS: dict[type[Error], dict[str, str]] = {
     errors.TaskNotFound: {"taskId": "nonexistent-task"},
@@ -116,10 +177,17 @@ def recording() -> dict[str, Any]:
     """Return the errors and the answers as they are sent now."""
     answers = {name: json.loads(bytes(LANGUAGE.methods["tasks.get"].encode(value))) for name, value in ANSWERS.items()}
     failures = {kind.__name__: LANGUAGE.error(error_of(kind)) for kind in errors.ALL}
-    return {"answers": answers, "errors": json.loads(json.dumps(failures))}
+    return {
+        "answers": answers,
+        "streams": {
+            name: json.loads(LANGUAGE.methods[method].encode(value)) for name, (method, value) in STREAMS.items()
+        },
+        "chunks": {name: json.loads(encode_chunk(chunk)) for name, chunk in CHUNKS.items()},
+        "errors": json.loads(json.dumps(failures)),
+    }
 
 
-@pytest.mark.requirement("ACP-06")
+@pytest.mark.requirement("ACP-06", "ACP-07", "ACP-08")
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_request_decodes_to_its_value(name: str) -> None:
     member = jsonrpc.parse(json.dumps(GOLDEN["requests"][name]).encode())
@@ -140,9 +208,14 @@ def test_an_error_encodes_to_its_json(kind: type[Error]) -> None:
     assert recording()["errors"][kind.__name__] == GOLDEN["errors"][kind.__name__]
 
 
+@pytest.mark.requirement("ACP-07", "ACP-08", "ACP-24")
+@pytest.mark.parametrize("part", ["streams", "chunks"])
+def test_streams_and_chunks_encode_to_their_json(part: str) -> None:
+    assert recording()[part] == GOLDEN[part]
+
+
 def test_nothing_else_is_recorded() -> None:
-    assert set(GOLDEN) == {"requests", "answers", "errors"}
+    recorded = recording()
+    assert set(GOLDEN) == {"requests", *recorded}
     assert set(GOLDEN["requests"]) == set(REQUESTS)
-    assert {part: set(recording()[part]) for part in ("answers", "errors")} == {
-        part: set(GOLDEN[part]) for part in ("answers", "errors")
-    }
+    assert {part: set(recorded[part]) for part in recorded} == {part: set(GOLDEN[part]) for part in recorded}
