@@ -29,6 +29,7 @@ VALUES: dict[str, Any] = {
     "id": "1",
     "task_id": "1",
     "stream_id": "1",
+    "name": "echo",
     "parts": (Part(text="hello"),),
     "role": ChunkRole.USER,
     "sequence": 1,

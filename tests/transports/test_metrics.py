@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.usefixtures("service"),
     pytest.mark.requirement("VAPORA-07", "VAPORA-12"),
 ]
-LINE = re.compile(r'a2a_\w+_total\{\w+="[^"]*",\w+="[^"]*"\} \d+')
+LINE = re.compile(r'a2a_\w+_total\{\w+="[^"]*"(,\w+="[^"]*")?\} \d+')
 
 
 @pytest.fixture
