@@ -8,5 +8,7 @@ A2A_SHARED_STREAM_CHUNKS = whole("A2A_SHARED_STREAM_CHUNKS", 10_000, 1)
 """Chunks of a shared stream. An answer of an agent that does not fit closes the stream."""
 A2A_SHARED_STREAM_CHARACTERS = whole("A2A_SHARED_STREAM_CHARACTERS", 10_000_000, 1_000)
 """Characters of all chunks of a shared stream."""
-A2A_SHARED_STREAM_HOURS = number("A2A_SHARED_STREAM_HOURS", 24)
+A2A_SHARED_STREAM_HOURS = number("A2A_SHARED_STREAM_HOURS", 24, 0, 876_000)
 """The time without a chunk after which a shared stream is closed. 0: no limit."""
+A2A_OWNER_SHARED_STREAMS = whole("A2A_OWNER_SHARED_STREAMS", 1_000)
+"""Shared streams that one owner may have open at the same time. 0: no limit."""

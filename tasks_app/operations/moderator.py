@@ -7,6 +7,7 @@ author of the message would, and then follows the task as a reader of its log.
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import orjson
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from a2a.answers import Answer
 from a2a.dialects.json.json_1_0 import decode_message
@@ -50,8 +52,8 @@ class Moderator:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.wakeup = asyncio.Event()
         self.work: asyncio.Task[None] | None = None
-        self.turns: set[asyncio.Task[None]] = set()
-        """The answers that are followed."""
+        self.turns: dict[asyncio.Task[None], int] = {}
+        """The answers that are followed, with their authors."""
 
     def start(self) -> None:
         """Begin on the running loop. A process without one has no doors, and needs no moderator."""
@@ -94,13 +96,13 @@ class Moderator:
         """Begin with the answers that are due, as far as there is room."""
         if (room := AT_ONCE - len(self.turns)) <= 0:
             return
-        for turn in await ask(partial(take_turns, room)):
+        for turn in await ask(partial(take_turns, room, Counter(self.turns.values()))):
             work = asyncio.ensure_future(self._answer(turn))
-            self.turns.add(work)
+            self.turns[work] = turn.caller.owner_id
             work.add_done_callback(self._end_turn)
 
     def _end_turn(self, work: "asyncio.Task[None]") -> None:
-        self.turns.discard(work)
+        self.turns.pop(work, None)
         self.wakeup.set()  # The next message for the agent may be due.
 
     async def finish(self) -> None:
@@ -128,7 +130,7 @@ async def ask(function: Callable[[], R]) -> R:
 
 async def _call(turn: Turn) -> None:
     """Call the agent, or find the call of a process that died, and follow its task."""
-    message_id = f"{turn.stream_id}/{turn.seq}/{turn.agent}"
+    message_id = _message_id(turn)
     earlier = await ask(partial(earlier_answer, turn))
     target = await bridge.ask(FindKey(owner_id=turn.caller.owner_id, key=key_of(message_id)))
     if target is not None and target.reply_id is not None:
@@ -154,6 +156,15 @@ async def _call(turn: Turn) -> None:
     cursor = earlier[1] if earlier and earlier[0] == task_id else 0
     await ask(partial(attach, turn, task_id, cursor))
     await _follow(turn, task_id, cursor)
+
+
+def _message_id(turn: Turn) -> str:
+    """Return the id of the message to the agent, the same in each process.
+
+    No caller can compute it, for otherwise its author could use it first, for words of their own in the agent's name.
+    """
+    place = f"{turn.stream_id}/{turn.seq}/{turn.agent}"
+    return f"{place}/{salted_hmac('tasks_app.operations.moderator', place, algorithm='sha256').hexdigest()[:32]}"
 
 
 def _explain(turn: Turn, error: Exception) -> str:

@@ -1,13 +1,13 @@
 """The operations on shared streams: begin or resume one, follow it, send messages and chunks to it, end or pause it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from a2a.agents import registry
 from a2a.dialects.json.json_1_0 import dumps
-from a2a.errors import InvalidParams, SharedStreamClosed, SharedStreamNotFound, UnknownAgent
+from a2a.errors import Error, InvalidParams, SharedStreamClosed, SharedStreamNotFound, UnknownAgent
 from a2a.requests import EndSharedStream, FollowSharedStream, SendChunk, SendToSharedStream, StartSharedStream
 from a2a.shared_streams import ChunkReceipt, SharedStreamDocument, SharedStreamState
 from a2a.types import Message, Part, Role
@@ -15,7 +15,7 @@ from tasks_app import clock
 from tasks_app.callers.access import Caller, check_right, check_tenant
 from tasks_app.callers.permissions import may_ask
 from tasks_app.callers.scopes import WRITE_STREAMS
-from tasks_app.database.work import DoSlowly
+from tasks_app.database.work import DoSlowly, R
 from tasks_app.ids import uuid7
 from tasks_app.models import AgentAnswer, Participant, Principal, SharedStream
 from tasks_app.operations.attachments import check_references
@@ -84,7 +84,7 @@ async def _begin(request: StartSharedStream, context: Context) -> SharedStreamDo
     participants = [Participant(stream_id=stream_id, name=caller.name, principal_id=caller.owner_id), *others]
     check_room(len(participants))
     context.exchange.about(None, stream_id)
-    await Write(partial(begin, row, participants, context.exchange.entry()))
+    await _write(context, partial(begin, row, participants, context.exchange.entry()))
     return SharedStreamDocument(
         id=stream_id,
         state=SharedStreamState.ACTIVE,
@@ -103,7 +103,7 @@ async def _resume(request: StartSharedStream, context: Context) -> SharedStreamD
     if stream.state is SharedStreamState.CLOSED:
         raise SharedStreamClosed(streamId=stream.id)
     if added := await _participants(request, context.caller, stream.id):
-        await Write(partial(extend, stream.id, added, context.exchange.entry()))
+        await _write(context, partial(extend, stream.id, added, context.exchange.entry()))
     if stream.state is SharedStreamState.PAUSED:
         await _set_state(context, stream.id, SharedStreamState.ACTIVE, "resumed")
     return await find(context, stream.id) if added or stream.state is SharedStreamState.PAUSED else stream
@@ -146,8 +146,8 @@ async def send_message(request: SendToSharedStream, context: Context) -> Grant:
         for name in agents
     ]
     message = _entry(request, caller, is_last=True)
-    place = await Write(partial(append, stream.id, [message], answers=answers, entry=context.exchange.entry()))
-    return _receipt(place)
+    change = partial(append, stream.id, [message], answers=answers, entry=context.exchange.entry())
+    return _receipt(await _write(context, change))
 
 
 def _agents_of(stream_id: str) -> list[str]:
@@ -165,7 +165,7 @@ async def send_chunk(request: SendChunk, context: Context) -> Grant:
     chunk = _entry(request, context.caller, is_last=request.is_last)
     digest = digest_of(chunk.parts, chunk.role, is_last=chunk.is_last)
     chunk = replace(chunk, own_seq=request.sequence, digest=digest)
-    return _receipt(await Write(partial(append, stream.id, [chunk], entry=context.exchange.entry())))
+    return _receipt(await _write(context, partial(append, stream.id, [chunk], entry=context.exchange.entry())))
 
 
 def _check_parts(parts: Sequence[Part]) -> None:
@@ -205,4 +205,14 @@ async def _set_state(context: Context, stream_id: str, state: SharedStreamState,
     """Append the chunk that sets a state, in the name of the caller."""
     caller = context.caller
     change = state_entry(caller.name, state, reason, principal_id=caller.owner_id)
-    await Write(partial(append, stream_id, [change], entry=context.exchange.entry()))
+    await _write(context, partial(append, stream_id, [change], entry=context.exchange.entry()))
+
+
+async def _write(context: Context, change: Callable[[], R]) -> R:
+    """Write a change with its entry of the audit. A refusal has an entry of its own, which is stored with the call."""
+    try:
+        result: R = await Write(change)
+    except Error:
+        context.exchange.undo()
+        raise
+    return result

@@ -4,13 +4,14 @@ A process goes on with an answer until `due_at`, and puts that time off while it
 dead one finds the cursor: chunks and the cursor are written in one transaction, so each event becomes a chunk once.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import orjson
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import decode_part
@@ -21,6 +22,9 @@ from tasks_app.callers.access import Caller
 from tasks_app.callers.rules import rules_of
 from tasks_app.models import AgentAnswer, Chunk
 from tasks_app.shared_streams.log import Entry, Place, check, lock, write
+
+OF_ONE = 20
+"""Answers that one process follows for one author at the same time."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -36,14 +40,32 @@ class Turn(Struct, frozen=True, kw_only=True):
     cursor: int
 
 
-def take_turns(most: int) -> list[Turn]:
-    """Take answers that are due, for as long as a lease lasts. An agent answers the messages of a stream in order."""
-    now = clock.shared()
+def take_turns(most: int, busy: Mapping[int, int] | None = None) -> list[Turn]:
+    """Take answers that are due, for as long as a lease lasts. An agent answers the messages of a stream in order.
+
+    `busy` has the number of answers that this process follows already for each author. No author has more than
+    OF_ONE, because an answer may wait for as long as its stream is open.
+    """
+    now, turns, counts = clock.shared(), list[Turn](), Counter(busy or {})
+    while len(turns) < most:
+        full = [author for author, count in counts.items() if count >= OF_ONE]
+        room = most - len(turns)
+        rows = list(_due(now).exclude(principal_id__in=full).select_related("principal__tenant")[:room])
+        for row in rows:
+            if counts[row.principal_id] < OF_ONE and _take(row, now):
+                counts[row.principal_id] += 1
+                turns.append(_turn(row))
+        if len(rows) < room:
+            break
+    return turns
+
+
+def _due(now: datetime) -> QuerySet[AgentAnswer]:
+    """Return the answers that may be taken, in the order in which they became due."""
     earlier = AgentAnswer.objects.filter(
         stream_id=OuterRef("stream_id"), agent=OuterRef("agent"), seq__lt=OuterRef("seq"), due_at__isnull=False
     )
-    rows = AgentAnswer.objects.filter(~Exists(earlier), due_at__lte=now).order_by("due_at", "pk")
-    return [_turn(row) for row in rows.select_related("principal__tenant")[:most] if _take(row, now)]
+    return AgentAnswer.objects.filter(~Exists(earlier), due_at__lte=now).order_by("due_at", "pk")
 
 
 def _take(row: AgentAnswer, now: datetime) -> bool:

@@ -12,13 +12,15 @@ from django.db import connection, transaction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.errors import InvalidParams, SharedStreamClosed, SharedStreamNotFound
+from a2a.errors import InvalidParams, RateLimited, SharedStreamClosed, SharedStreamNotFound
 from a2a.shared_streams import MOVES, ChunkRole, SharedStreamState
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import Do, R
 from tasks_app.hints import Reached, hints
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 
+REST = 60
+"""Seconds after which an owner with too many open shared streams may try again."""
 PAUSE_DETAIL = "it is paused; stream.start with its streamId resumes it"
 
 
@@ -69,11 +71,18 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 def begin(row: SharedStream, participants: Sequence[Participant], entry: AuditRow | None) -> None:
-    """Store a new shared stream with its participants."""
+    """Store a new shared stream with its participants. Raises RateLimited if its owner has too many open ones."""
     with transaction.atomic(), connection.cursor() as cursor:
+        _check_open(row.owner_id)
         row.save(force_insert=True)
         Participant.objects.bulk_create(participants)
         AUDIT.write(cursor, [entry] if entry else [])
+
+
+def _check_open(owner_id: int) -> None:
+    most = settings.A2A_OWNER_SHARED_STREAMS
+    if most and SharedStream.objects.filter(owner_id=owner_id, closed_at__isnull=True)[:most].count() >= most:
+        raise RateLimited(REST, limit="open shared streams", most=str(most))
 
 
 def extend(stream_id: str, participants: Sequence[Participant], entry: AuditRow | None) -> None:

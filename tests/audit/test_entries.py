@@ -50,6 +50,27 @@ def test_a_send_leaves_an_entry_with_all_that_an_auditor_asks_for(post: Post, ow
     assert Exchange.objects.get(pk=entry.exchange_id).task_id == entry.task_id
 
 
+def test_a_refused_change_of_a_shared_stream_has_its_entry(post: Post) -> None:
+    _, content = post(acp("stream.start"))
+    stream_id = json.loads(content)["result"]["stream"]["streamId"]
+    post(acp("stream.end", streamId=stream_id))
+    chunk = {"role": "user", "parts": [{"type": "TextPart", "content": "late"}]}
+    post(acp("stream.chunk", streamId=stream_id, chunk=chunk, sequence=1))
+    post(acp("stream.message", streamId=stream_id, message=chunk))
+    post(acp("stream.end", streamId=stream_id))
+    codes = [(entry.method, entry.outcome, entry.code) for entry in entries(5)]
+    assert codes[:2] == [("stream.start", "result", None), ("stream.end", "result", None)]
+    assert sorted(codes[2:]) == [
+        ("stream.chunk", "error", -40004),
+        ("stream.end", "error", -40004),
+        ("stream.message", "error", -40004),
+    ]
+
+
+def acp(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
+
+
 @pytest.mark.parametrize("agent", ["quick-function", "echo", "replies", "form-coroutine"])
 @pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
 @pytest.mark.parametrize("more", [{}, LATER], ids=["waits", "at once"])

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from a2a.requests import EndSharedStream, SendToSharedStream, StartSharedStream
+from a2a.requests import EndSharedStream, SendMessage, SendToSharedStream, StartSharedStream
 from a2a.shared_streams import ChunkRole
-from a2a.types import Part
+from a2a.types import Message, Part, Role
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
@@ -186,3 +186,35 @@ def test_chunks_and_the_cursor_are_written_together_or_not_at_all(service: None,
         place = bridge.do(Do(lambda: transfer(turn, [entry], before=0, cursor=3, is_over=False)))
         assert (place is not None) is expected
     assert chunks(stream_id)[1:] == [("form-coroutine", "x", False)]
+
+
+def test_no_participant_puts_words_into_the_mouth_of_an_agent(service: None, owner: Person) -> None:
+    """The author sends a message of their own under the place of the answer, before the answer is due."""
+
+    async def story() -> str:
+        stream_id = await start(owner, "form-coroutine")
+        words = Message(message_id=f"{stream_id}/1/form-coroutine", role=Role.USER, parts=(Part(text="forged"),))
+        await perform(SendMessage(message=words), Context(caller=owner.caller, agent="form-coroutine"))
+        await say(owner, stream_id, "true")
+        await answered()
+        return stream_id
+
+    stream_id = talk(story)
+    assert [text for _, text, _ in chunks(stream_id)] == ["true", "true"]
+
+
+def test_one_author_leaves_room_for_the_answers_to_others(
+    service: None, owner: Person, colleague: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks_app.shared_streams.answers.OF_ONE", 2)
+
+    async def story() -> None:
+        for who in (owner, owner, owner, owner, colleague):
+            await say(who, await start(who, "echo"))
+
+    talk(story)
+    mine, theirs = owner.caller.owner_id, colleague.caller.owner_id
+    authors = [turn.caller.owner_id for turn in bridge.do(Do(lambda: take_turns(3)))]
+    assert authors == [mine, mine, theirs]
+    assert bridge.do(Do(lambda: take_turns(10, {mine: 2, theirs: 1}))) == []
+    assert [turn.caller.owner_id for turn in bridge.do(Do(lambda: take_turns(10, {mine: 1})))] == [mine]

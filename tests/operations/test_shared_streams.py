@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a.errors import InvalidParams, MissingScope, SharedStreamClosed, SharedStreamNotFound, UnknownAgent
+from a2a.errors import InvalidParams, MissingScope, RateLimited, SharedStreamClosed, SharedStreamNotFound, UnknownAgent
 from a2a.requests import (
     EndSharedStream,
     FollowSharedStream,
@@ -267,6 +267,20 @@ def test_a_wrong_field_is_named(owner: Person, request_of: Any) -> None:
     with pytest.raises(InvalidParams) as refusal:
         ask(owner, request_of(stream.id))
     assert refusal.value.violations[0][0]
+
+
+def test_an_owner_has_no_more_open_streams_than_the_limit(owner: Person, colleague: Person, settings: Any) -> None:
+    settings.A2A_OWNER_SHARED_STREAMS = 2
+    first, _ = start(owner), start(owner)
+    with pytest.raises(RateLimited) as refusal:
+        start(owner)
+    assert refusal.value.facts == {"limit": "open shared streams", "most": "2"}
+    start(colleague)
+    end(owner, first.id)
+    start(owner)
+    settings.A2A_OWNER_SHARED_STREAMS = 0
+    start(owner)
+    assert SharedStream.objects.count() == 5
 
 
 # ------------------------------------------------------------------- upkeep
