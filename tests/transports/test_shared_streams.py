@@ -128,6 +128,24 @@ async def test_two_accounts_and_an_agent_talk_over_events_and_a_socket(server: S
         assert [shown(frame)[0] for frame in replayed[1:]] == [2, 3, 4]
 
 
+async def test_a_socket_continues_after_the_sequence_in_the_params(server: Server) -> None:
+    async with accounts(server) as (owner, _, _):
+        id = (await owner.result("stream.start"))["stream"]["streamId"]
+        for number in (1, 2, 3):
+            await owner.result("stream.chunk", streamId=id, chunk=text("x"), sequence=number)
+        async with dialled(server.url, **bearer(server.owner)) as socket:
+            await socket.send(json.dumps(wire("stream.start", {"streamId": id, "afterSequence": 1})))
+            frames = [await next_frame(socket) for _ in range(3)]
+            assert "result" in frames[0]
+            assert [shown(frame)[0] for frame in frames[1:]] == [2, 3]
+            for wrong in (-1, "1", True, 2**40):
+                await socket.send(json.dumps(wire("stream.start", {"streamId": id, "afterSequence": wrong})))
+                error = (await next_frame(socket))["error"]
+                assert (error["code"], error["data"]["field"]) == (-32602, "params.afterSequence")
+            await socket.send(json.dumps({"jsonrpc": "2.0", "method": "stream.start", "id": "bare"}))
+            assert "result" in await next_frame(socket)
+
+
 async def test_refusals_have_the_codes_of_acp(server: Server) -> None:
     async with accounts(server) as (owner, friend, stranger):
         id = (await owner.result("stream.start", participants=["form-coroutine"]))["stream"]["streamId"]

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a.answers import Result
 from a2a.dialects.acp.tasks import Message, MessageParams, message_in
 from a2a.dialects.acp.values import decode_message, encode_part
-from a2a.dialects.params import Text, check, or_empty, rule, write_time
+from a2a.dialects.params import Text, check, or_empty, read_whole, rule, write_time
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import EndSharedStream, FollowSharedStream, SendChunk, SendToSharedStream, StartSharedStream
@@ -26,6 +26,11 @@ class StartParams(Struct, rename="camel"):
     stream_id: str | None = None
     participants: list[str] | None = None
     metadata: Json | None = None
+
+
+class FollowParams(StartParams, rename="camel"):
+    after_sequence: Annotated[int | None, rule(minimum=0)] = None
+    """The sequence of the last chunk that the caller has seen, for sockets; Last-Event-ID over HTTP."""
 
 
 class StreamMessageParams(Struct, rename="camel"):
@@ -53,11 +58,12 @@ def decode_start(params: Any) -> StartSharedStream:
 
 def decode_follow(params: Any) -> FollowSharedStream:
     """Decode the params of a stream.start whose caller follows the stream. Raises InvalidParams."""
-    return FollowSharedStream(**_start(params))
+    values = _start(params, FollowParams)
+    return FollowSharedStream(**values, after=read_whole(or_empty(params).get("afterSequence"), "afterSequence"))
 
 
-def _start(params: Any) -> dict[str, Any]:
-    wire = check(or_empty(params), StartParams)
+def _start(params: Any, kind: type[StartParams] = StartParams) -> dict[str, Any]:
+    wire = check(or_empty(params), kind)
     if wire.get("streamId") == "":
         raise InvalidParams(("streamId", "must be a non-empty string"))
     return {
@@ -211,7 +217,7 @@ METHODS = {
         params=StartParams,
         result=StreamResult,
         as_stream=Method(
-            request=FollowSharedStream, decode=decode_follow, encode=encode_stream, params=StartParams, result=Chunk
+            request=FollowSharedStream, decode=decode_follow, encode=encode_stream, params=FollowParams, result=Chunk
         ),
     ),
     "stream.message": Method(
