@@ -257,6 +257,15 @@ class EndSharedStream(Request, frozen=True, kw_only=True):
     """True to pause it, so that a participant may resume it."""
 
 
+class NotifyOfTask(Request, frozen=True, kw_only=True):
+    """Say that a task of a remote agent has changed. It is a hint: a relay that polls the task looks at once, and
+    nothing else happens. The answer does not say whether a relay knows the task.
+    """
+
+    remote_id: str
+    """The id of the task at the remote agent."""
+
+
 class GetExtendedCard(Request, frozen=True, kw_only=True):
     """Return the card with all that the scopes of this caller allow (A2A 1.0, 3.1.11)."""
 

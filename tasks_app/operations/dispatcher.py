@@ -24,6 +24,7 @@ from a2a.requests import (
     ListPushConfigs,
     ListTasks,
     Negotiate,
+    NotifyOfTask,
     Request,
     SendChunk,
     SendMessage,
@@ -41,7 +42,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, descriptions, shared_streams, tasks, webhooks
+from tasks_app.operations import cards, descriptions, notifications, shared_streams, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.invoke import invoke
 from tasks_app.operations.negotiate import negotiate
@@ -77,6 +78,7 @@ OPERATIONS: dict[type[Request], Operation] = {
     SendToSharedStream: Operation(shared_streams.send_message, WRITE_STREAMS, cost=10),
     SendChunk: Operation(shared_streams.send_chunk, WRITE_STREAMS),
     EndSharedStream: Operation(shared_streams.end, WRITE_STREAMS, cost=2),
+    NotifyOfTask: Operation(notifications.receive, READ_WEBHOOKS),
     GetExtendedCard: Operation(cards.extended_card, READ, EXTENDED_CARD),
     Describe: Operation(partial(descriptions.describe, scope_of=scope_of), READ),
 }

@@ -24,6 +24,7 @@ from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import cancellation, relayed_tasks
+from tasks_app.relays.nudges import nudges_of
 from tasks_app.relays.registration import RelayOptions
 from tasks_app.relays.remotes import client_of
 from tasks_app.relays.translation import actions_of, failure_of, message_id_of, metadata_of, outgoing, reply_of
@@ -234,16 +235,20 @@ class Passage:
                 yield update
 
     async def _poll(self, client: Client, row: RelayedTask) -> AsyncGenerator[Update, None]:
-        """Yield the changes of the task of an agent that does not stream."""
+        """Yield the changes of the task of an agent that does not stream. A notification ends the pause."""
         base, pause = self._base(row), POLL_FIRST
-        while True:
-            task = await client.get_task(row.remote_id)
-            for update in _new(base, Update(event=task, task_id=task.id, context_id=task.context_id)):
-                yield update
-                pause = POLL_FIRST
-            base = task
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, POLL_LONGEST)
+        with nudges_of(self.run.task_id) as nudge:
+            while True:
+                nudge.clear()
+                task = await client.get_task(row.remote_id)
+                for update in _new(base, Update(event=task, task_id=task.id, context_id=task.context_id)):
+                    yield update
+                    pause = POLL_FIRST
+                base = task
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await nudge.wait()
+                pause = min(2 * pause, POLL_LONGEST)
 
     def _base(self, row: RelayedTask) -> Task:
         """Return the remote task as far as it is in our log."""

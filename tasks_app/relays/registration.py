@@ -11,6 +11,7 @@ from a2a.agents import Agent, define, registry
 from a2a.media import ANYTHING
 from a2a.run import Run
 from a2a.types import Json
+from tasks_app.relays import nudges
 
 TIMEOUT = 3600.0
 ATTEMPTS = 10
@@ -37,6 +38,7 @@ def relays() -> tuple[RelayOptions, ...]:
 
 def register() -> None:
     """Register an agent for each relay, without its card."""
+    nudges.listen()
     for relay in relays():
         registry.add(agent_of(relay, {}))
 

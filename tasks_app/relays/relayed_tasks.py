@@ -27,6 +27,14 @@ async def find(task_id: str) -> RelayedTask | None:
     return await bridge.ask(DoSlowly(lambda: RelayedTask.objects.filter(pk=task_id).first()))
 
 
+def find_open(owner_id: int, remote_id: str) -> list[str]:
+    """Return the ids of the owner's tasks behind which is this remote task, as far as it may go on."""
+    if not remote_id.isprintable():  # No such id is stored, and PostgreSQL raises an error for U+0000.
+        return []
+    rows = RelayedTask.objects.filter(is_open=True, remote_id=remote_id, task__owner_id=owner_id)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
 async def note_sending(task_id: str, relay: str, message_id: str) -> None:
     """Store that a message is about to be sent."""
     await _write(partial(_note_sending, task_id, relay, message_id))

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.django_db]
 VALUES: dict[str, Any] = {
     "id": "1",
     "task_id": "1",
+    "remote_id": "1",
     "stream_id": "1",
     "name": "echo",
     "parts": (Part(text="hello"),),

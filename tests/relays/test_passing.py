@@ -5,14 +5,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from a2a.client import Client
-from a2a.requests import CancelTask, GetTask
+from a2a.requests import CancelTask, GetTask, NotifyOfTask
 from a2a.states import TERMINAL
-from a2a.types import Message, Part, Task
+from a2a.types import Card, Message, Part, Task
 from tasks_app.models import RelayedTask, Run
 from tasks_app.process import services
-from tasks_app.relays import passage
+from tasks_app.relays import nudges, passage
 from tasks_app.relays.passage import Passage
 from tasks_app.runner.runner import runner
 from tests.conftest import Person, Server, until
@@ -106,6 +107,30 @@ def test_messages_to_a_working_task_reach_the_remote_task(owner: Person, to_agen
     until(lambda: shown(ask(owner, GetTask(id=task.id))).status.state == "completed", "the task ends")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "begin one two end"
     assert server.row_counts()["task"] == before + 1
+
+
+@pytest.mark.requirement("ACP-08")
+def test_a_notification_ends_the_pause_of_a_relay_that_polls(
+    owner: Person, stranger: Person, to_agent: AddRelay, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Client.card
+
+    async def card_without_streaming(self: Client) -> Card:
+        return replace(await card(self), streaming=False)
+
+    monkeypatch.setattr(Client, "card", card_without_streaming)
+    monkeypatch.setattr(passage, "POLL_FIRST", 3_600)
+    task = sent(owner, "hello", to_agent("gate"), return_immediately=True)
+    row = until(lambda: RelayedTask.objects.filter(pk=task.id).first(), "the remote task is stored")
+    until(lambda: any(poll[0] == task.id for poll in nudges._polls), "the relay polls")
+    sent(owner, message("stop", task_id=task.id), return_immediately=True)
+    state = f"select state from tasks_app_task where id = '{row.remote_id}'"  # noqa: S608
+    until(lambda: server.rows(state) == [("completed",)], "the remote task ends")
+    for person, remote_id in ((stranger, row.remote_id), (owner, task.id), (owner, "\0"), (owner, "x" * 9_999)):
+        assert ask(person, NotifyOfTask(remote_id=remote_id)) is None
+    assert shown(ask(owner, GetTask(id=task.id))).status.state == "working"
+    assert ask(owner, NotifyOfTask(remote_id=row.remote_id)) is None
+    until(lambda: shown(ask(owner, GetTask(id=task.id))).status.state == "completed", "the relay looks")
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], Awaitable[Any]]) -> None:

@@ -43,6 +43,7 @@ class AcpSpeaker(Speaker):
             "chunk": "stream.chunk",
             "end": "stream.end",
             "push": "tasks.subscribe",
+            "notify": "task.notification",
             "nope": "tasks.nope",
         }
     )

@@ -24,6 +24,7 @@ from a2a.requests import (
     ListPushConfigs,
     ListTasks,
     Negotiate,
+    NotifyOfTask,
     Request,
     SendChunk,
     SendMessage,
@@ -63,6 +64,7 @@ WISHES: dict[type[Request], str] = {
     SendToSharedStream: "say",
     SendChunk: "chunk",
     EndSharedStream: "end",
+    NotifyOfTask: "notify",
     GetExtendedCard: "card",
     Describe: "rpc.discover",
 }
@@ -149,17 +151,16 @@ def _params(
         return me.negotiating(agent)
     if issubclass(kind, SendMessage | Invoke):
         return me.sending("hello", now=True, **({"task": task} if follows else {"agent": agent}))
+    if kind is NotifyOfTask:
+        return {"taskId": task, "event": "COMPLETED", "timestamp": "2024-01-15T10:45:00Z"}
     if kind is CancelTask:
         return {"id": cancels or task}
     if kind in {GetTask, SubscribeToTask}:
         return {"id": task}
     if kind is CreatePushConfig:
         return me.webhook_of(task, url, id=f"of {uuid4()}")
-    if kind is ListPushConfigs:
-        return me.webhook_id(task)
-    if kind is GetPushConfig:
-        return me.webhook_id(task, webhook)
-    return me.webhook_id(task, removes or webhook) if kind is DeletePushConfig else {}
+    ids = {ListPushConfigs: [task], GetPushConfig: [task, webhook], DeletePushConfig: [task, removes or webhook]}
+    return me.webhook_id(*ids[kind]) if kind in ids else {}
 
 
 def post(me: Speaker, wire: Any, **headers: str) -> tuple[int, dict[str, str], bytes]:

@@ -229,7 +229,8 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
     }
     reading = {"Negotiate", "GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
     writing = {"SendMessage", "StreamMessage", "Invoke", "StreamInvoke"}
-    looking, hooking = {"GetPushConfig", "ListPushConfigs", "FollowTask"}, {"CreatePushConfig", "DeletePushConfig"}
+    looking = {"FollowTask", "GetPushConfig", "ListPushConfigs", "NotifyOfTask"}
+    hooking = {"CreatePushConfig", "DeletePushConfig"}
     taking_part = {"StartSharedStream", "SendToSharedStream", "SendChunk", "EndSharedStream", "FollowSharedStream"}
     assert opened == {
         "": set(),

@@ -18,6 +18,7 @@ from a2a.requests import (
     GetExtendedCard,
     GetPushConfig,
     ListTasks,
+    NotifyOfTask,
     SendChunk,
     SendToSharedStream,
     StartSharedStream,
@@ -36,10 +37,10 @@ from tests.transports.websocket.serving import in_a_thread, serving, url
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "http://127.0.0.1:65009/hook"
 WITHOUT_ID = {
-    *(ListTasks, GetExtendedCard, Describe),
+    *(ListTasks, GetExtendedCard, Describe, NotifyOfTask),
     *(StartSharedStream, FollowSharedStream, SendToSharedStream, SendChunk, EndSharedStream),
 }
-"""The operations that ask about no task."""
+"""The operations that ask about no task of this server."""
 DATES = re.compile(r'"timestamp":"[^"]*"')
 """The time of an error, in languages that show it."""
 UUIDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
