@@ -1,14 +1,16 @@
 """The flows of ADR-002, by a client of its text, against a running server."""
 
 import asyncio
+import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.conftest import NO_TLS, Server
+from tests.conftest import NO_TLS, Server, until
 from tests.seeds.adr.client import Agent, AgentError
 
 pytestmark = pytest.mark.storage
@@ -265,3 +267,30 @@ def test_a_body_has_a_megabyte_at_most(server: Server, path: str) -> None:
     assert (fits, status) == (200, 413)
     assert b'"error":{"code":-32600' in body
     assert b'"reason":"VALIDATION_ERROR"' in body
+
+
+@pytest.mark.requirement("ADR-16")
+@pytest.mark.parametrize(("method", "status"), [("echo", 200), ("raises", 500), ("sleeper", 408), ("priced", 402)])
+def test_the_line_of_a_call_names_the_request_and_the_agent(server: Server, method: str, status: int) -> None:
+    request_id = new_id()
+
+    async def flow(agent: Agent) -> None:
+        with suppress(AgentError):
+            await agent.invoke(method, {"text": "x"}, request_id=request_id, budget_usd="0.1")
+
+    run(server, flow)
+    line = until(lambda: next(lines_with(server, request_id), ""), "a line of the call")
+    assert re.search(rf" POST /invoke {method} {status} \d+\.\d+ s {method} {request_id}\n$", line), line
+
+
+def test_the_line_of_a_stream_names_the_request_and_the_agent(server: Server) -> None:
+    request_id = new_id()
+    run(server, lambda agent: tokens(agent, "tells", {"text": "x"}, request_id=request_id))
+    line = until(lambda: next(lines_with(server, request_id), ""), "a line of the call")
+    assert re.search(rf" POST /invoke/stream tells 200 \d+\.\d+ s tells {request_id}\n$", line), line
+
+
+def lines_with(server: Server, words: str) -> Iterator[str]:
+    return (
+        line for line in server.log.read_text("utf-8").splitlines(keepends=True) if words in line and line[-1] == "\n"
+    )
