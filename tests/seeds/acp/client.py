@@ -8,8 +8,8 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -144,9 +144,9 @@ class AcpSocket:
             elif (future := self.waiting.pop(wire["id"], None)) is not None:
                 future.set_result(checked(wire))
 
-    async def call(self, method: str, params: Any) -> Json:
+    async def call(self, method: str, params: Any, rpc_id: Any = ...) -> Json:
         """Return the result of a method. Raises RpcError."""
-        wire = request(method, params)
+        wire = request(method, params, rpc_id)
         self.waiting[wire["id"]] = future = asyncio.get_running_loop().create_future()
         await self.connection.send(json.dumps(wire))
         return result_of(await asyncio.wait_for(future, 60))
@@ -160,8 +160,34 @@ class AcpSocket:
             await asyncio.sleep(0.02)
         raise AssertionError(f"the task is not {state}")
 
+    async def received(self, method: str, count: int) -> list[Json]:
+        """Return the notifications of a method, once there are so many."""
+        for _ in range(3_000):
+            found = [wire for wire in self.notifications if wire["method"] == method]
+            if len(found) >= count:
+                return found
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"there are not {count} of {method}, only {self.notifications}")
+
     async def notify(self, method: str, params: Any) -> None:
         await self.connection.send(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}))
+
+
+@contextmanager
+def following(client: AcpClient, params: Json, *, after: int | None = None) -> Iterator[Iterator[Json]]:
+    """Start a stream over server-sent events: yield the answer and then the notifications, until the stream is closed.
+
+    Those after a sequence number are sent again. An error is the only answer.
+    """
+    headers = {"Authorization": f"Bearer {client.token()}", "Accept": "application/json, text/event-stream"}
+    headers |= {} if after is None else {"Last-Event-ID": str(after)}
+    wire = request("stream.start", params)
+    with client.http.stream("POST", f"{client.base}/jsonrpc", json=wire, headers=headers) as response:
+        if response.headers["content-type"] == "application/json":
+            yield iter([json.loads(response.read())])
+        else:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            yield (json.loads(line[5:]) for line in response.iter_lines() if line.startswith("data:"))
 
 
 @asynccontextmanager

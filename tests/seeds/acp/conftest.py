@@ -16,11 +16,14 @@ SCOPES = (
 )
 AGENTS = {
     "agent-analysis-001": SCOPES,
+    "agent-partner-002": SCOPES,
+    "agent-outsider": SCOPES,
+    "agent-listener": ("acp:agent:identify", "acp:streams:read"),
     "agent-reader": ("acp:agent:identify", "acp:tasks:read"),
     "agent-writer": ("acp:agent:identify", "acp:tasks:read", "acp:tasks:write"),
     "agent-nameless": ("acp:tasks:read",),
 }
-"""The agents that call, with their scopes. All but the last can be identified."""
+"""The agents that call, with their scopes. All but `agent-nameless` can be identified."""
 _SCRIPT = """
 import json, pathlib
 from tasks_app.oauth import clients
