@@ -159,7 +159,7 @@ async def send_chunk(request: SendChunk, context: Context) -> Grant:
     """Append a chunk that the caller has numbered, unless it is there already."""
     check_tenant(context.caller, request.tenant)
     if not 0 <= request.sequence <= MAX_SEQUENCE:
-        raise InvalidParams(("sequence", "must be a whole number from 0 on"))
+        raise InvalidParams(("sequence", f"must be a whole number from 0 to {MAX_SEQUENCE}"))
     _check_parts(request.parts)
     stream = await find(context, request.stream_id)
     chunk = _entry(request, context.caller, is_last=request.is_last)

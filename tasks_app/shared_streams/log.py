@@ -156,12 +156,14 @@ def _find_repeat(stream_id: str, entry: Entry) -> int | None:
     if entry.own_seq is None or entry.principal_id is None:
         return None
     own = Chunk.objects.filter(stream_id=stream_id, principal_id=entry.principal_id, own_seq__isnull=False)
-    equal = own.filter(own_seq=entry.own_seq, digest=entry.digest).order_by("-seq").first()
+    # No order: SQLite would read the whole stream from its end, in place of the index by own_seq.
+    equal = max(own.filter(own_seq=entry.own_seq, digest=entry.digest).values_list("seq", "is_last"), default=None)
     if equal is None:
         return None
-    later = own.filter(seq__gt=equal.seq)
-    is_of_earlier_message = later.exists() if equal.is_last else later.filter(is_last=True).exists()
-    return None if is_of_earlier_message else equal.seq
+    seq, is_last = equal
+    later = own.filter(seq__gt=seq)
+    is_of_earlier_message = later.exists() if is_last else later.filter(is_last=True).exists()
+    return None if is_of_earlier_message else seq
 
 
 def check(head: SharedStream, entries: Sequence[Entry]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +24,7 @@ from a2a.requests import (
 from a2a.shared_streams import MOVES, ChunkReceipt, ChunkRole, SharedStreamDocument, SharedStreamState
 from a2a.types import Part
 from tasks_app import clock
+from tasks_app.database.sql import on_postgres
 from tasks_app.ids import uuid7
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.operations import Follow
@@ -267,6 +270,17 @@ def test_a_wrong_field_is_named(owner: Person, request_of: Any) -> None:
     with pytest.raises(InvalidParams) as refusal:
         ask(owner, request_of(stream.id))
     assert refusal.value.violations[0][0]
+
+
+@pytest.mark.skipif(on_postgres(), reason="PostgreSQL plans by the number of rows")
+def test_the_search_for_a_repeat_goes_by_the_number_of_its_author(owner: Person) -> None:
+    stream = start(owner)
+    with CaptureQueriesContext(connection) as queries:
+        piece(owner, stream.id, 1)
+    (search,) = [query["sql"] for query in queries if '"own_seq" = 1' in query["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {search}")
+        assert "chunk_own" in str(cursor.fetchall())
 
 
 def test_an_owner_has_no_more_open_streams_than_the_limit(owner: Person, colleague: Person, settings: Any) -> None:
