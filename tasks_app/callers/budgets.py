@@ -157,15 +157,31 @@ def reserve(cursor: Any, amounts: Mapping[int, int]) -> bool:
     return True
 
 
-def balances(cursor: Any, ids: Collection[int]) -> list[Balance]:
-    """Lock budgets; return what is left of those that exist."""
+def balances(cursor: Any, ids: Collection[int], *, locks: bool = True) -> list[Balance]:
+    """Lock budgets, unless `locks` is false; return what is left of those that exist."""
     condition, values = one_of("b.id", sorted(ids))
     cursor.execute(
         f"select b.id, b.principal_id is null, b.amount - b.reserved - {_SPENT}, b.amount from {_BUDGET} b "
-        f"where {condition} order by b.id {'for no key update' if on_postgres() else ''}",
+        f"where {condition} order by b.id {'for no key update' if locks and on_postgres() else ''}",
         [sql_time(clock.now()), *values],
     )
     return [Balance._make(row) for row in cursor.fetchall()]
+
+
+class ReadRoom(Work[int | None], Struct, frozen=True, kw_only=True):
+    """Reads what is left of the tightest of a caller's budgets; None without any. It locks and reserves nothing."""
+
+    lane = "read"
+    repeatable = True
+
+    budgets: tuple[int, ...]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[int | None]:
+        with prepared() as cursor:
+            rows = balances(cursor, {id for item in items for id in item.budgets}, locks=False)
+        left = {balance.id: balance.left for balance in rows}
+        return [min((left[id] for id in item.budgets if id in left), default=None) for item in items]
 
 
 def share_out(cursor: Any, charges: Sequence[Charge]) -> list[int | BudgetExceeded]:
