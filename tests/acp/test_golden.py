@@ -13,16 +13,22 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.answers import Answer
+from a2a.dialects.acp.following import encode_notification, encode_push
 from a2a.dialects.acp.language import LANGUAGE
 from a2a.dialects.acp.streams import encode_chunk
 from a2a.dialects.acp.values import MARK
-from a2a.dialects.json.json_1_0 import document
+from a2a.dialects.json.json_1_0 import document, event_document, task_of
 from a2a.envelopes import Member, jsonrpc
 from a2a.errors import Error
+from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
+from a2a.notices import EVERYTHING, Notice, filter_of, with_notice
 from a2a.requests import (
     CancelTask,
+    CreatePushConfig,
     EndSharedStream,
+    FollowTask,
     GetTask,
+    NotifyOfTask,
     Request,
     SendChunk,
     SendMessage,
@@ -31,7 +37,7 @@ from a2a.requests import (
 )
 from a2a.shared_streams import ChunkDocument, ChunkReceipt, ChunkRole, SharedStreamDocument, SharedStreamState
 from a2a.states import TaskState
-from a2a.types import Artifact, Message, Part, Role, Status, Task
+from a2a.types import Artifact, Message, Part, PushConfig, Role, Status, Task
 from tests.conftest import ROOT
 
 GOLDEN = json.loads((ROOT / "tests/wire/acp.json").read_text(encoding="utf-8"))
@@ -46,6 +52,7 @@ def said(*parts: Part, task: str | None = None, marked: Any = None) -> Message:
 
 
 TEXT = Part(text="Analyze sales data")
+DEFAULT = filter_of([Notice.STATUS_CHANGE, Notice.COMPLETED, Notice.FAILED])
 REQUESTS: dict[str, Request] = {
     "tasks.create": SendMessage(
         message=said(TEXT), return_immediately=True, queued=True, metadata={"category": "analytics"}
@@ -67,6 +74,20 @@ REQUESTS: dict[str, Request] = {
     "tasks.send": SendMessage(message=said(TEXT, task=TASK), return_immediately=True),
     "tasks.get": GetTask(id=TASK),
     "tasks.get.status": GetTask(id=TASK, history_length=0, include_artifacts=False),
+    "tasks.subscribe": CreatePushConfig(
+        task_id=TASK, config=PushConfig(url="https://agent.example/hook", notices=DEFAULT, path="callbackUrl")
+    ),
+    "tasks.subscribe.events": CreatePushConfig(
+        task_id=TASK,
+        config=PushConfig(
+            url="https://agent.example/hook",
+            schemes=("standardwebhooks",),
+            credentials="whsec_QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJC",
+            notices=filter_of([Notice.NEW_ARTIFACT, Notice.NEW_MESSAGE]),
+            path="callbackUrl",
+        ),
+    ),
+    "task.notification": NotifyOfTask(remote_id="task-abc123"),
     "tasks.cancel": CancelTask(id=TASK, repeatable=True, metadata={"reason": "Requirements changed"}),
     "stream.start": StartSharedStream(participants=("analyst", "writer"), metadata={"purpose": "consultation"}),
     "stream.start.resume": StartSharedStream(stream_id=TASK, participants=("reviewer",)),
@@ -93,9 +114,11 @@ def answer(state: TaskState, *, said: Message | None = None, agent: str = "analy
 
 
 COMPLETED = answer(TaskState.COMPLETED, artifacts=(REPORT,), metadata={"category": "analytics"})
+SUBMITTED = answer(TaskState.SUBMITTED)
 assert COMPLETED.task
+assert SUBMITTED.task
 ANSWERS: dict[str, Answer] = {
-    "submitted": answer(TaskState.SUBMITTED),
+    "submitted": SUBMITTED,
     "working": answer(TaskState.WORKING, agent=""),
     "input-required": answer(TaskState.INPUT_REQUIRED, said=QUESTION),
     "auth-required": answer(TaskState.AUTH_REQUIRED, said=QUESTION),
@@ -105,6 +128,58 @@ ANSWERS: dict[str, Answer] = {
     "rejected": answer(TaskState.REJECTED),
     "canceled": answer(TaskState.CANCELED),
 }
+FOLLOWS = {
+    "all": FollowTask(id=TASK, notices=DEFAULT, shows_end=True),
+    "after": FollowTask(id=TASK, notices=filter_of([Notice.FAILED]), after=7, shows_end=True),
+}
+"""The requests of tasks.subscribe without an address."""
+SUBSCRIPTION = PushConfig(
+    id="0191e8f0-0000-7000-8000-000000000003",
+    task_id=TASK,
+    url="https://agent.example/hook",
+    notices=DEFAULT,
+    created_at=datetime(2026, 11, 23, 1, 55, 12, 631_000, UTC),
+)
+
+
+def changed(state: TaskState, said: Message | None = None) -> StatusChanged:
+    return StatusChanged(
+        status=Status(state=state, timestamp=datetime(2026, 11, 23, 1, 55, 12, 631_000, UTC), message=said)
+    )
+
+
+EVENTS: dict[str, tuple[Event, int]] = {
+    "working": (changed(TaskState.WORKING), EVERYTHING),
+    "question": (changed(TaskState.INPUT_REQUIRED, QUESTION), EVERYTHING),
+    "question.message": (changed(TaskState.INPUT_REQUIRED, QUESTION), filter_of([Notice.NEW_MESSAGE])),
+    "message": (MessageAdded(message=ASKED), EVERYTHING),
+    "artifact": (ArtifactAdded(artifact=REPORT, append=True, last_chunk=True), EVERYTHING),
+    "completed": (changed(TaskState.COMPLETED), EVERYTHING),
+    "completed.status": (changed(TaskState.COMPLETED), filter_of([Notice.STATUS_CHANGE])),
+    "rejected": (changed(TaskState.REJECTED), EVERYTHING),
+    "canceled": (changed(TaskState.CANCELED), EVERYTHING),
+    "created": (TaskCreated(task=task_of(SUBMITTED.task)), EVERYTHING),
+}
+"""Events with the filters of subscriptions, which go out as notifications."""
+
+
+def notifications() -> dict[str, Any]:
+    """Return the notifications of the events, for a webhook and in a stream."""
+    out = {}
+    for place, (name, (event, choice)) in enumerate(EVENTS.items(), 2):
+        row = event_document(event, task_id=TASK, context_id="c", seq=place)
+        passed = with_notice(replace(row, at=datetime(2026, 11, 23, 1, 55, 12, 631_000, UTC)), choice)
+        assert passed
+        status = event.status if isinstance(event, StatusChanged) else changed(TaskState.SUBMITTED).status
+        task = answer(status.state, said=status.message, artifacts=(REPORT,)).task
+        assert task
+        out[name] = {
+            "webhook": json.loads(encode_push(passed, lambda task=task: task)),
+            "stream": json.loads(encode_notification(passed)),
+        }
+    return out
+
+
 BEGAN = datetime(2026, 11, 23, 2, 8, 20, 128_000, UTC)
 ACTIVE = SharedStreamDocument(
     id=TASK,
@@ -182,6 +257,8 @@ def recording() -> dict[str, Any]:
         "streams": {
             name: json.loads(LANGUAGE.methods[method].encode(value)) for name, (method, value) in STREAMS.items()
         },
+        "subscription": json.loads(LANGUAGE.methods["tasks.subscribe"].encode(SUBSCRIPTION)),
+        "notifications": notifications(),
         "chunks": {name: json.loads(encode_chunk(chunk)) for name, chunk in CHUNKS.items()},
         "errors": json.loads(json.dumps(failures)),
     }
@@ -214,8 +291,28 @@ def test_streams_and_chunks_encode_to_their_json(part: str) -> None:
     assert recording()[part] == GOLDEN[part]
 
 
+@pytest.mark.requirement("ACP-08", "ACP-23")
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_notification_encodes_to_its_json(name: str) -> None:
+    assert notifications()[name] == GOLDEN["notifications"][name]
+
+
+@pytest.mark.requirement("ACP-06", "ACP-23")
+def test_a_subscription_encodes_to_its_json() -> None:
+    assert recording()["subscription"] == GOLDEN["subscription"]
+
+
+@pytest.mark.requirement("ACP-08")
+@pytest.mark.parametrize("name", FOLLOWS)
+def test_a_request_to_follow_decodes_to_its_value(name: str) -> None:
+    follow = LANGUAGE.methods["tasks.subscribe"].as_stream
+    assert follow
+    assert follow.decode(GOLDEN["follows"][name]["params"]) == FOLLOWS[name]
+
+
 def test_nothing_else_is_recorded() -> None:
     recorded = recording()
-    assert set(GOLDEN) == {"requests", *recorded}
+    assert set(GOLDEN) == {"requests", "follows", *recorded}
     assert set(GOLDEN["requests"]) == set(REQUESTS)
+    assert set(GOLDEN["follows"]) == set(FOLLOWS)
     assert {part: set(recorded[part]) for part in recorded} == {part: set(GOLDEN[part]) for part in recorded}
