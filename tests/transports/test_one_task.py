@@ -117,6 +117,9 @@ LANGUAGES = {
     "ACP": Language(
         send=acp_message,
         get=lambda task: rpc("tasks.get", {"taskId": task}),
+        headers={"Accept": "application/json, text/event-stream"},
+        hook=lambda task, url: rpc("tasks.subscribe", {"taskId": task, "callbackUrl": url}),
+        follow=lambda task: rpc("tasks.subscribe", {"taskId": task, "events": ["NEW_ARTIFACT", "COMPLETED"]}),
     ),
     "VAPORA": Language(
         send=lambda text, task: rpc("message/send", old_message(text, task), "/a2a"),
@@ -140,7 +143,7 @@ class Seen(NamedTuple):
 def task_in(answer: Any) -> Json:
     """Return the task of an answer, out of every wrapper."""
     assert "error" not in answer, answer
-    for name in ("result", "task"):
+    for name in ("result", "params", "data", "task"):
         answer = answer.get(name, answer)
     task: Json = answer
     return task
@@ -210,15 +213,16 @@ class Caller:
 
 
 def text_of(events: list[Any]) -> str:
-    """Return the text of the artifacts in the events of a stream, wherever they are."""
+    """Return the text of the artifacts in the events of a stream, wherever they are. In ACP they are the data of a
+    notification."""
 
     def texts(value: Any, inside: bool) -> Iterator[str]:
         if isinstance(value, dict):
             for name, inner in value.items():
-                if inside and name == "text" and isinstance(inner, str):
+                if inside and name in ("text", "content") and isinstance(inner, str):
                     yield inner
                 else:
-                    yield from texts(inner, inside or name in ("artifact", "artifacts"))
+                    yield from texts(inner, inside or name in ("artifact", "artifacts", "data"))
         elif isinstance(value, list):
             for inner in value:
                 yield from texts(inner, inside)
@@ -252,7 +256,7 @@ async def tell(caller: Caller, creator: str, there: Receiver) -> str:
     for name, (stream, _) in streams.items():
         events = await stream
         assert (name, text_of(events)) == (name, ANSWER)
-        assert "TASK_STATE_COMPLETED" in json.dumps(events[-1])
+        assert 'COMPLETED"' in json.dumps(events[-1])
     await caller.settled(task, "completed")
     whole = await caller.everywhere(task)
     assert {(shown.state, shown.text) for shown in whole.values()} == {("completed", ANSWER)}
@@ -268,10 +272,10 @@ def has_heard(there: Receiver, path: str, mark: str) -> bool:
 
 def check_deliveries(there: Receiver) -> None:
     """Check that the webhook of each language hears of the end, in the words of its language."""
-    ends = {"1.0": "TASK_STATE_COMPLETED", "0.3": '"completed"', "VAPORA": '"completed"'}
+    ends = {"1.0": "TASK_STATE_COMPLETED", "0.3": '"completed"', "VAPORA": '"completed"', "ACP": '"COMPLETED"'}
     for name, mark in ends.items():
         until(partial(has_heard, there, f"/{name}", mark), f"the webhook of {name} hears of the end")
-    for name in ("0.3", "VAPORA"):
+    for name in ("0.3", "VAPORA", "ACP"):
         assert seen(there.at(f"/{name}")[-1].json).text == ANSWER
 
 
