@@ -23,6 +23,21 @@ def post(wire: Any, key: str | None, **headers: str) -> tuple[int, dict[str, str
     return status, told, json.loads(content) if content else None
 
 
+def stream(wire: Any, key: str, after: int) -> list[str]:
+    """Return the frames of a stream that ends, from behind an event."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    headers |= {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+
+    async def ask() -> list[str]:
+        door = StockDoor()
+        async with door.ask("POST", "/jsonrpc", json.dumps(wire).encode(), headers) as reply:
+            events = door.events(reply)
+            assert events is not None
+            return [data.decode() async for _, data in events]
+
+    return asyncio.run(ask())
+
+
 def call(method: str, params: Any, /, **more: Any) -> Json:
     return {"jsonrpc": "2.0", "id": "req-1", "method": method, "params": params} | more
 

@@ -9,7 +9,7 @@ import pytest
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Exchange
-from tests.acp.calls import call, create, error_of, post, said, settled, task_of
+from tests.acp.calls import call, create, error_of, post, said, settled, stream, task_of
 from tests.conftest import PATIENCE, Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
@@ -166,6 +166,20 @@ def test_a_recorded_answer_is_derived_as_it_was_sent(owner: Person) -> None:
     ]
     assert [orjson.loads(response_text(row)) for row in recorded_all()[before:]] == answers
     assert {row.dialect for row in recorded_all()} == {"acp"}
+
+
+@pytest.mark.requirement("ACP-08")
+@pytest.mark.parametrize("events", [None, ["NEW_ARTIFACT", "COMPLETED"]], ids=["default", "chosen"])
+def test_operators_see_the_notifications_of_a_stream_as_they_were_sent(owner: Person, events: list[str] | None) -> None:
+    task = settled(owner.key, create(owner.key)["taskId"], "COMPLETED")
+    params = {"taskId": task["taskId"]} | ({"events": events} if events else {})
+    before = len(recorded_all())
+    frames = stream(call("tasks.subscribe", params), owner.key, after=1)
+    assert [orjson.loads(frame).get("method") for frame in frames[:2]] == [None, "task.notification"]
+    assert orjson.loads(frames[-1])["params"]["event"] == "COMPLETED"
+    (row,) = recorded_all()[before:]
+    assert (row.outcome, row.dialect, row.frames) == ("stream", "acp", len(frames))
+    assert response_text(row).split("\n") == frames
 
 
 @pytest.mark.requirement("ACP-22")
