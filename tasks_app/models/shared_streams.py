@@ -36,6 +36,9 @@ class SharedStream(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["owner"], name="shared_open_by_owner", condition=Q(closed_at__isnull=True)),
             models.Index(fields=["active_at"], name="shared_open_by_time", condition=Q(closed_at__isnull=True)),
+            # Lists of operators, the newest first, by state or within the tenants that an operator reaches.
+            models.Index(fields=["state", "-id"], name="shared_by_state"),
+            models.Index(fields=["tenant", "-id"], name="shared_by_tenant"),
         ]
 
     def __str__(self) -> str:

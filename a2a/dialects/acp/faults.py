@@ -47,7 +47,7 @@ SUGGESTIONS: dict[type[Error], str] = {
     errors.TaskEnded: "Get the task for its result, and create another task for further work",
     errors.UnsupportedOperation: "Create another task",
     errors.SharedStreamNotFound: "Check that the streamId is correct; only participants see a stream",
-    errors.SharedStreamClosed: "Start another stream",
+    errors.SharedStreamClosed: "Resume the stream by stream.start if it is paused, or start another one",
     errors.UnknownAgent: "Name an agent of the card of this server, or leave the name out for its default agent",
     errors.PermissionDenied: "Ask the operator of this server for the permission",
     errors.Unauthenticated: "Get an access token with the required scopes, and send it as Authorization: Bearer",
