@@ -65,6 +65,14 @@ def check(params: Any, struct: type[Struct]) -> Json:
     return params
 
 
+def read_id(wire: Json, name: str) -> str:
+    """Return a required member that must not be empty. Raises InvalidParams."""
+    text: str = wire[name]
+    if not text:
+        raise InvalidParams((name, "must be a non-empty string"))
+    return text
+
+
 def or_empty(params: Any) -> Any:
     """Return the params of a method that needs none: an empty object if they are absent or null."""
     return {} if params is UNSET or params is None else params

@@ -144,8 +144,7 @@ def reserve(cursor: Any, amounts: Mapping[int, int]) -> bool:
     """
     if not amounts:
         return True
-    now = clock.now()
-    before, day, month = (sql_time(time) for time in (now, next_day(now), next_month(now)))
+    before, day, month = _times()
     if on_postgres():
         rows = dumps([{"id": id, "amount": amount} for id, amount in amounts.items()])
         cursor.execute(_RESERVE_POSTGRES, (rows, list(amounts), before, before, day, month, before))
@@ -254,8 +253,7 @@ def settle(cursor: Any, spent: Mapping[str, int]) -> None:
     """End the reservations of tasks, and charge their budgets what the tasks have cost."""
     if not spent:
         return
-    now = clock.now()
-    before, day, month = (sql_time(time) for time in (now, next_day(now), next_month(now)))
+    before, day, month = _times()
     if on_postgres():
         rows = dumps([{"task_id": task_id, "spent": amount} for task_id, amount in spent.items()])
         cursor.execute(_SETTLE_POSTGRES, (rows, list(spent), before, before, day, month))
@@ -312,15 +310,13 @@ _DRAW_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = 
 
 def draw_values(draws: Sequence[Draw]) -> list[Any]:
     """Return the values of DRAW_POSTGRES."""
-    now = clock.now()
-    before, day, month = (sql_time(time) for time in (now, next_day(now), next_month(now)))
+    before, day, month = _times()
     return [dumps([one._asdict() for one in draws]), before, before, day, month]
 
 
 def draw_each(cursor: Any, draws: Sequence[Draw]) -> None:
     """Settle calls with an advance on SQLite, where a statement changes one table."""
-    now = clock.now()
-    before, day, month = (sql_time(time) for time in (now, next_day(now), next_month(now)))
+    before, day, month = _times()
     for one in draws:
         cursor.execute(_DRAW_SQLITE, (one.amount, one.advance))
         for (id,) in cursor.fetchall():
@@ -328,6 +324,12 @@ def draw_each(cursor: Any, draws: Sequence[Draw]) -> None:
 
 
 # -------------------------------------------------------------- periods
+
+
+def _times() -> tuple[Any, Any, Any]:
+    """Return the time of day and the next ends of a day and a month, as values of SQL."""
+    now = clock.now()
+    return sql_time(now), sql_time(next_day(now)), sql_time(next_month(now))
 
 
 def next_day(now: datetime) -> datetime:

@@ -28,9 +28,8 @@ MAX_CACHED_PATH = 128
 """Characters of a path whose endpoint is cached."""
 UNUSUAL = frozenset({"HTTP_ORIGIN", "HTTP_CONTENT_ENCODING"})
 """Headers of calls that go the usual way: of pages of other origins, and of bodies that cannot be read."""
-
-
 TOO_MANY = 429
+"""The status of the refusals."""
 
 
 def refuse_early(scope: dict[str, Any]) -> Early | None:

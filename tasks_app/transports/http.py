@@ -91,7 +91,7 @@ def request_id_of(request: HttpRequest) -> str:
 
 
 def request_id_in(meta: Mapping[str, Any]) -> str:
-    """Return the same of headers that are named as in WSGI."""
+    """Return the caller's own X-Request-ID from headers that are named as in WSGI; empty without a harmless one."""
     value: str = meta.get("HTTP_X_REQUEST_ID", "")
     return value if value and REQUEST_ID.fullmatch(value) else ""
 

@@ -81,8 +81,9 @@ INDEX = """<!-- Made by `python -m tests.seeds.table`: change the pages or the c
 
 # Systems
 
-Taskdesk serves clients of five systems. Each has a page: how its clients talk to this server, and where the server
-differs from what the system says."""
+Taskdesk serves clients of systems other than A2A. The page of a system says how its clients talk to this server, and
+where the server differs from what the system says. The page of requirements lists those of all systems, with their
+tests."""
 FILES = """## Files of a language
 
 A language is meant to be one file, and a row in `a2a/languages.py`. These are the modules of `a2a` and `tasks_app` that

@@ -24,7 +24,7 @@ from a2a.dialects.acp.values import (
     time_of,
 )
 from a2a.dialects.json.json_1_0 import document, event_of
-from a2a.dialects.params import Text, check, read_whole, rule, write_time
+from a2a.dialects.params import Text, check, read_id, read_whole, rule, write_time
 from a2a.dialects.webhook_fields import MAX_URL, SIGNING_SCHEME, Url, check_secret
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import InvalidParams
@@ -84,15 +84,7 @@ def decode_subscribe(params: Any) -> CreatePushConfig:
         notices=read_events(wire.get("events")),
         path="callbackUrl",
     )
-    return CreatePushConfig(task_id=task_id_of(wire), config=config)
-
-
-def task_id_of(wire: Json) -> str:
-    """Return the id of the task. Raises InvalidParams for an empty one."""
-    if not wire["taskId"]:
-        raise InvalidParams(("taskId", "must be a non-empty string"))
-    task_id: str = wire["taskId"]
-    return task_id
+    return CreatePushConfig(task_id=read_id(wire, "taskId"), config=config)
 
 
 def read_events(names: list[str] | None) -> int:
@@ -243,7 +235,7 @@ def decode_follow(params: Any) -> FollowTask:
     """Decode the params of tasks.subscribe without a callbackUrl. Raises InvalidParams."""
     wire = check(params, FollowParams)
     after = read_whole(wire.get("afterSequence"), "afterSequence")
-    return FollowTask(id=task_id_of(wire), notices=read_events(wire.get("events")), after=after, shows_end=True)
+    return FollowTask(id=read_id(wire, "taskId"), notices=read_events(wire.get("events")), after=after, shows_end=True)
 
 
 def encode_first(frame: Frame, history_length: int | None) -> bytes | None:

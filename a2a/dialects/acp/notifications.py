@@ -6,8 +6,8 @@ import orjson
 from msgspec import Struct
 
 from a2a.answers import Result
-from a2a.dialects.acp.following import NOTIFICATION, task_id_of
-from a2a.dialects.params import TIME, Text, check, read_time, rule
+from a2a.dialects.acp.following import NOTIFICATION
+from a2a.dialects.params import TIME, Text, check, read_id, read_time, rule
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.notices import Notice
@@ -36,7 +36,7 @@ def decode_notification(params: Any) -> NotifyOfTask:
     if wire["event"] not in Notice.__members__:
         raise InvalidParams(("event", f"must be one of {', '.join(Notice)}"))
     read_time(wire["timestamp"], "timestamp")
-    return NotifyOfTask(remote_id=task_id_of(wire))
+    return NotifyOfTask(remote_id=read_id(wire, "taskId"))
 
 
 def encode_receipt(result: Result) -> bytes:

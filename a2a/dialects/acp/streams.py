@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a.answers import Result
 from a2a.dialects.acp.tasks import Message, MessageParams, message_in
 from a2a.dialects.acp.values import decode_message, encode_part
-from a2a.dialects.params import Text, check, or_empty, read_whole, rule, write_time
+from a2a.dialects.params import Text, check, or_empty, read_id, read_whole, rule, write_time
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import EndSharedStream, FollowSharedStream, SendChunk, SendToSharedStream, StartSharedStream
@@ -89,22 +89,15 @@ def _content(wire: Json, name: str) -> dict[str, Any]:
     """Return the stream, the parts and the role of a message in the params. Raises InvalidParams."""
     message = message_in(wire, name)
     parts = decode_message(message, name).parts
-    return {"stream_id": _stream_id(wire), "parts": parts, "role": ChunkRole(message["role"])}
+    return {"stream_id": read_id(wire, "streamId"), "parts": parts, "role": ChunkRole(message["role"])}
 
 
 def decode_end(params: Any) -> EndSharedStream:
     """Decode the params of stream.end. Raises InvalidParams."""
     wire = check(params, EndParams)
     return EndSharedStream(
-        stream_id=_stream_id(wire), reason=wire.get("reason") or "", pauses=wire.get("pause") is True
+        stream_id=read_id(wire, "streamId"), reason=wire.get("reason") or "", pauses=wire.get("pause") is True
     )
-
-
-def _stream_id(wire: Json) -> str:
-    if not wire["streamId"]:
-        raise InvalidParams(("streamId", "must be a non-empty string"))
-    stream_id: str = wire["streamId"]
-    return stream_id
 
 
 # ----------------------------------------------------------------- answers

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a.answers import Answer
 from a2a.dialects.acp.values import ENCODINGS, KINDS, ROLES, STATES, decode_message, encode_task
 from a2a.dialects.json.members import MAX_PARTS
-from a2a.dialects.params import TIME, Text, check, rule
+from a2a.dialects.params import TIME, Text, check, read_id, rule
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import CancelTask, GetTask, Priority, SendMessage
@@ -79,7 +79,7 @@ def decode_create(params: Any) -> SendMessage:
 def decode_send(params: Any) -> SendMessage:
     """Decode the params of tasks.send. Raises InvalidParams."""
     wire = check(params, SendParams)
-    message = decode_message(message_in(wire, "message"), "message", _task_id(wire))
+    message = decode_message(message_in(wire, "message"), "message", read_id(wire, "taskId"))
     return SendMessage(message=message, return_immediately=True)
 
 
@@ -87,7 +87,7 @@ def decode_get(params: Any) -> GetTask:
     """Decode the params of tasks.get. Raises InvalidParams."""
     wire = check(params, GetParams)
     return GetTask(
-        id=_task_id(wire),
+        id=read_id(wire, "taskId"),
         history_length=0 if wire.get("includeMessages") is False else None,
         include_artifacts=wire.get("includeArtifacts") is not False,
     )
@@ -97,14 +97,7 @@ def decode_cancel(params: Any) -> CancelTask:
     """Decode the params of tasks.cancel. Raises InvalidParams."""
     wire = check(params, CancelParams)
     reason = wire.get("reason")
-    return CancelTask(id=_task_id(wire), repeatable=True, metadata={"reason": reason} if reason else None)
-
-
-def _task_id(wire: Json) -> str:
-    if not wire["taskId"]:
-        raise InvalidParams(("taskId", "must be a non-empty string"))
-    task_id: str = wire["taskId"]
-    return task_id
+    return CancelTask(id=read_id(wire, "taskId"), repeatable=True, metadata={"reason": reason} if reason else None)
 
 
 def message_in(wire: Json, name: str) -> Json:
