@@ -20,19 +20,19 @@ calls = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_CALLS, settings.A2A_ADDRE
 """The calls that each address may still make."""
 
 
-class Refusals(Struct):
-    """The refusals of addresses with too many wrong credentials."""
+class Barrier(Struct):
+    """The time for which any address is refused because of its wrong credentials."""
 
     until: float = 0.0
-    """The time up to which an address is refused, on the monotonic clock. Most processes refuse none."""
+    """Its end, on the monotonic clock. Most processes refuse no address."""
 
 
-refusals = Refusals()
+barrier = Barrier()
 
 
 def refuses_any() -> bool:
     """Return whether any address is refused now."""
-    return monotonic() < refusals.until
+    return monotonic() < barrier.until
 
 
 def check_calls(address: str, now: float | None = None) -> None:
@@ -58,5 +58,5 @@ def count_failure(address: str, now: float | None = None) -> None:
 
 def _refuse(wait: float, now: float, most: int) -> None:
     if wait:
-        refusals.until = max(refusals.until, now + wait)
+        barrier.until = max(barrier.until, now + wait)
         raise TooManyCalls(math.ceil(wait), limit="wrong credentials from this address in a minute", most=str(most))

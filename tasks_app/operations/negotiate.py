@@ -1,7 +1,5 @@
 """The operation that says what a call would get for a budget, without beginning or reserving anything."""
 
-from collections.abc import Iterable
-
 from a2a.agents import Agent
 from a2a.answers import Agreement, Offer
 from a2a.errors import BudgetExceeded, MissingScope, UnknownAgent
@@ -39,7 +37,7 @@ async def _funds(request: Negotiate, caller: Caller) -> int | None:
 def _offer(name: str, funds: int | None, caller: Caller, alone: Agent | None) -> Offer:
     """Return the offer for a capability. An agent that the caller may not use is as unknown as one that does not
     exist."""
-    agent = find_by_name(caller, name) if alone is None else _among(caller, name, [alone])
+    agent = find_by_name(caller, name) if alone is None else _of_address(caller, name, alone)
     if agent is None:
         return Offer(capability=name, refusal=UnknownAgent)
     if not (has_right(caller, WRITE) and has_scopes(caller, agent.scopes)):
@@ -51,6 +49,7 @@ def _offer(name: str, funds: int | None, caller: Caller, alone: Agent | None) ->
     return Offer(capability=name, agent=agent.name, cost=agent.cost, is_limited=funds < agent.cost.most)
 
 
-def _among(caller: Caller, name: str, agents: Iterable[Agent]) -> Agent | None:
-    able = (agent for agent in agents if name == agent.name or any(skill.id == name for skill in agent.skills))
-    return next((agent for agent in able if may_ask(caller, agent, name)), None)
+def _of_address(caller: Caller, name: str, agent: Agent) -> Agent | None:
+    """Return the agent of the address if it has the capability and the caller may ask it; else None."""
+    is_able = name == agent.name or any(skill.id == name for skill in agent.skills)
+    return agent if is_able and may_ask(caller, agent, name) else None

@@ -93,7 +93,7 @@ async def test_bodies_that_cannot_be_read_or_are_large_go_the_usual_way() -> Non
 async def test_no_call_is_refused_early_when_no_address_is_refused() -> None:
     strangers.failures.clear()
     assert refuse_early(scope()) is None
-    strangers.refusals.until = 0.0
+    strangers.barrier.until = 0.0
     assert refuse_early(scope()) is None
 
 
