@@ -32,6 +32,7 @@ GONE = (1008, "the key of this socket is not valid any more")
 @pytest.fixture(autouse=True)
 def _soon(settings: Any, monkeypatch: pytest.MonkeyPatch, fresh_keys: None) -> None:
     settings.A2A_PING_SECONDS = 0.05
+    settings.A2A_LEASE_SECONDS = 120  # more than tokens have, so that runs outlive them
     for module in (websocket, waiting):
         monkeypatch.setattr(module, "KEY_SECONDS", 0.1)
 
@@ -83,11 +84,11 @@ async def test_sockets_and_their_streams_end_with_their_token(
 
 
 async def test_waiting_calls_end_with_their_token(account: ServiceAccount, issuer: LocalIssuer, hand: Hand) -> None:
-    token = token_of(issuer, hand, seconds=10)
+    token = token_of(issuer, hand)
     async with serving(BOTH) as server, client(url(server), token) as http:
         following = asyncio.ensure_future(http.post("/jsonrpc", content=said("go"), headers=JSON))
         await eventually(lambda: bool(readers.waiting))
-        hand.on(seconds=11)  # less than a lease, so that the run goes on
+        hand.on(seconds=61)
         with pytest.raises(httpx.HTTPError):
             await following
     assert await in_a_thread(lambda: recorder.drain(PATIENCE))

@@ -291,10 +291,11 @@ def test_the_flow_over_one_websocket_connection(agent: AcpClient) -> None:
             await socket.settled(task_id, "INPUT_REQUIRED")
             await socket.notify("tasks.cancel", {"taskId": task_id})
             await socket.settled(task_id, "CANCELED")
-            calls = [socket.call("tasks.get", {"taskId": f"nothing-{number}"}) for number in range(100)]
+            # A connection may have 64 calls in flight.
+            calls = [socket.call("tasks.get", {"taskId": f"nothing-{number}"}) for number in range(60)]
             errors = await asyncio.gather(*calls, return_exceptions=True)
             assert [error.data["taskId"] for error in errors if isinstance(error, RpcError)] == [
-                f"nothing-{number}" for number in range(100)
+                f"nothing-{number}" for number in range(60)
             ]
 
     asyncio.run(flow())
