@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import httpx
 import psycopg
 import pytest
+from asgiref.sync import AsyncToSync
 from django.conf import settings as django_settings
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
@@ -144,6 +145,16 @@ def fresh_keys() -> Iterator[None]:
 
 
 # -------------------------------------------------------------- the service
+
+
+@pytest.fixture(autouse=True)
+def no_executor() -> None:
+    """Forget the executor of a call whose coroutine was collected before its end.
+
+    Its end restores the context of the call, wherever the collection takes place, and no call after it could use
+    another thread.
+    """
+    AsyncToSync.executors.current = None
 
 
 @pytest.fixture(autouse=True)

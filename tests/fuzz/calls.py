@@ -230,6 +230,14 @@ def page_calls(draw: st.DrawFn) -> Call:
     )
 
 
+def _body(schemas: Schemas, schema: Any) -> st.SearchStrategy[Any]:
+    """Return the strategy of a body. The schemas of ADR-002 are files of their own."""
+    file, _, name = schema.get("$ref", "").partition(".json#/$defs/")
+    if name:
+        return _adr_values(file.removeprefix("/schemas/adr-002/"), name)
+    return schemas.values(schema)
+
+
 @cache
 def _paths() -> dict[tuple[str, str], tuple[list[str], st.SearchStrategy[Any] | None]]:
     """Return the query members and the strategy of the body of every path and verb."""
@@ -242,6 +250,6 @@ def _paths() -> dict[tuple[str, str], tuple[list[str], st.SearchStrategy[Any] | 
                 continue
             names = [each["name"] for each in operation.get("parameters", ()) if each.get("in") == "query"]
             content = operation.get("requestBody", {}).get("content", {})
-            body = schemas.values(content["application/json"]["schema"]) if content else None
+            body = _body(schemas, content["application/json"]["schema"]) if content else None
             rows[path, verb.upper()] = names, body
     return rows

@@ -16,7 +16,7 @@ from tests.operators.people import operator, program
 from tests.support.commands import printed
 from tests.support.hand import Hand
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("whole_step")]
 PASSWORD = "correct horse battery staple"
 PROOF = "/admin/proof/"
 JSON = "application/json"

@@ -25,7 +25,7 @@ from tests.operators.people import OPS, operator
 from tests.support.commands import printed
 from tests.support.hand import Hand
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("whole_step")]
 PASSWORD = "correct horse battery staple"
 
 
