@@ -48,7 +48,8 @@ def _is_away(answer: Answer) -> bool:
 
 
 def _fault_of_json(call: Call, answer: Answer, wire: Any) -> str:
-    if call.verb == "POST" and call.path.endswith(NAMED) and (wrong := _fault_of_adr(call, answer, wire)):
+    is_named = call.verb == "POST" and call.path.removeprefix("/agents/echo") in NAMED
+    if is_named and (wrong := _fault_of_adr(call, answer, wire)):
         return wrong
     if call.verb != "POST" or not call.path.endswith(ENVELOPED) or answer.status != 200:
         return _fault_of_page(call, answer, wire)
