@@ -287,7 +287,7 @@ def settle(entries: Sequence[Entry], results: Sequence[Any]) -> None:
         try:
             loop.call_soon_threadsafe(_set_all, pairs)
         except RuntimeError:
-            log.info("%d results were dropped, their loop has ended", len(pairs))
+            log.debug("%d results were dropped, their loop has ended", len(pairs))
 
 
 def _set_all(pairs: Sequence[tuple[AnyFuture, Any]]) -> None:
