@@ -5,7 +5,7 @@ dialects of A2A, the A2A-Version header comes before the pin (docs/protocol.md#c
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -39,6 +39,10 @@ class Row(Struct, frozen=True, kw_only=True):
     choose: Choose
     spelling: re.Pattern[str] | None = None
     """The spelling of the method; None for any spelling."""
+
+    def takes(self, method: str) -> bool:
+        """Return whether calls of the method belong to the row."""
+        return self.spelling is None or self.spelling.fullmatch(method) is not None
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -77,12 +81,27 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     def choose(self, member: Member, version: str | None, pin: str | None = None) -> tuple[Language, Method]:
         """Return the language of a call, and its method. Raises CallError."""
         for row in self.rows:
-            if row.spelling is None or row.spelling.fullmatch(member.method):
+            if row.takes(member.method):
                 language = row.choose(row.languages, member, version, pin)
                 if language.is_closed:
                     self._check_closed(member, language)
                 return language, language.methods[member.method]
         raise CallError(MethodNotFound())
+
+    def early(self, methods: Iterable[str], pin: str | None = None) -> Language | None:
+        """Return the language of a refusal before a language is chosen; None for the neutral one.
+
+        It is the one that all methods are spelled in. If no method can be read, it is the pin of the caller's key.
+        """
+        spellings = {method for method in methods if method}
+        homes = [self._home(method) for method in spellings] or [own for own in self.languages if own.name == pin]
+        if len({home.name for home in homes}) != 1 or not homes[0].answers_early:
+            return None
+        return homes[0]
+
+    def _home(self, method: str) -> Language:
+        """Return the first language of the row that the spelling of the method belongs to."""
+        return next((row.languages[0] for row in self.rows if row.takes(method)), self.neutral)
 
     def _check_closed(self, member: Member, language: Language) -> None:
         """Check the envelope of a call in a language that allows no more members. Raises CallError."""

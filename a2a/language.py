@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from a2a.answers import Frame, Result
 from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
-from a2a.errors import Error, entry
+from a2a.errors import ContentTypeNotSupported, Error, InvalidParams, entry
 from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
 from a2a.shared_streams import ChunkDocument
@@ -15,6 +15,8 @@ from a2a.types import Card, Json
 
 Spelling = Literal["own", "acp"]
 """A spelling of scopes: the names of this server, or those of ACP."""
+MESSAGE = "message"
+"""The member of the params with the message, in the words of operations."""
 VERSION_HEADER = "A2A-Version"
 """The header that names the A2A version of a call or an answer (A2A 1.0.1, 14.2.1)."""
 
@@ -46,10 +48,29 @@ class Method(Struct, frozen=True, kw_only=True):
     """The method in place of this one for a caller that takes a stream as the answer; None if there is none."""
     stream_unless: str = ""
     """The member of the params with which the answer is never a stream; empty if there is none."""
+    message: str = MESSAGE
+    """The member of the params with the message. Errors of operations, which call it `message`, are reworded to it."""
     params: Any = Json
     """The type of the params, for descriptions. Members that it lacks are ignored."""
     result: Any = Any
     """The type of the result, for descriptions; of a stream, the type of each event."""
+
+
+def rename_message(error: Error, name: str) -> Error:
+    """Return an operation's error, which calls the message of the params `message`, with this name for it."""
+    if name == MESSAGE:
+        return error
+    if isinstance(error, InvalidParams):
+        violations = ((_renamed(field, name), text) for field, text in error.violations)
+        return InvalidParams(*violations, **error.facts)
+    if isinstance(error, ContentTypeNotSupported) and "part" in error.facts:
+        return ContentTypeNotSupported(**error.facts | {"part": _renamed(error.facts["part"], name)})
+    return error
+
+
+def _renamed(path: str, name: str) -> str:
+    first, dot, rest = path.partition(".")
+    return f"{name}{dot}{rest}" if first == MESSAGE else path
 
 
 def may_stream(method: Method, params: Any) -> bool:
@@ -137,9 +158,9 @@ class Language(Struct, frozen=True, kw_only=True):
     """True if an envelope has no members but its own, and its params are an object. JSON-RPC 2.0 allows more."""
     needs_tls: bool = False
     """True if its calls come over TLS alone, except to development servers."""
-    answers_strangers: bool = False
-    """True if a call without valid credentials is refused in this language. Otherwise it is refused in the neutral one,
-    because callers are identified before a language is chosen."""
+    answers_early: bool = False
+    """True if refusals that come before a language is chosen, such as of a malformed request or of invalid credentials,
+    are in this language where the method or the pin of the key names it. Otherwise they are in the neutral one."""
     dates_errors: bool = False
     """True if each of its errors has the fact `timestamp`."""
     errors_as_stream: bool = False
@@ -180,6 +201,10 @@ class Language(Struct, frozen=True, kw_only=True):
     def reason(self, kind: type[Error]) -> str:
         """Return the reason of a kind of errors in the words of this language."""
         return self.column[kind.row].reason or kind.reason
+
+    def reword(self, error: Error, method: Method | None) -> Error:
+        """Return an operation's error in the words of this language, and of the params of the method."""
+        return self.words(rename_message(error, method.message) if method else error)
 
     def error(self, error: Error) -> dict[str, Any]:
         """Return the error object of an envelope."""

@@ -48,7 +48,7 @@ COLUMN: Column = {
     errors.VersionNotSupported: Cell(-32600, 400, reason=_WRONG),
     errors.SharedStreamNotFound: Cell(-38001, 404),
     errors.SharedStreamClosed: Cell(-38004, 409),
-    errors.UnknownAgent: Cell(-32000, 503, reason=_AWAY),
+    errors.UnknownAgent: Cell(-32000, 404, reason=_AWAY),
     errors.BudgetExceeded: Cell(-32001, 402),
     errors.Timeout: Cell(-32002, 408),
     errors.RateLimited: Cell(-32003, 429),
@@ -66,6 +66,8 @@ def encode_error(error: Error, code: int) -> Json:
     """Return the error object. `data` has the reason and the facts."""
     detail = error.facts.get("detail")
     data: Json = {"reason": COLUMN[error.row].reason or error.reason, **error.facts}
+    if data["reason"] == _AWAY:
+        data["retryable"] = isinstance(error, errors.Unavailable)
     if isinstance(error, InvalidParams) and error.violations:
         data["violations"] = [{"field": field, "description": text} for field, text in error.violations]
     return {"code": code, "message": f"{error.message}: {detail}" if detail else error.message, "data": data}

@@ -37,18 +37,28 @@ SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset(
 """Encoders of cards that the server signs (docs/protocol.md#card-of-both, #signatures)."""
 
 
-def card_encoder(
-    path: CardFile, version: str | None, language: str = ""
-) -> tuple[Callable[[Card], Json], tuple[str, ...]]:
-    """Return the encoder for a path and an A2A-Version, and the versions of its card (docs/protocol.md#cards).
+Form = tuple[Callable[[Card], Json], tuple[str, ...]]
+"""The encoder of a card, and the A2A versions of the card."""
 
-    An unknown version gets the hybrid card. The name of a language other than A2A takes the place of both.
+
+def card_languages() -> dict[str, Form]:
+    """Return the languages whose cards can be asked for by name: the versions of A2A, and others with their own."""
+    forms: dict[str, Form] = {each.name: (each.encode_card, (each.version,)) for each in languages.ALL.dialects}
+    for name, language in languages.ALL.by_name.items():
+        if language.encode_card is not None and not isinstance(language, Dialect):
+            forms[name] = language.encode_card, ()
+    return forms
+
+
+def card_encoder(path: CardFile, version: str | None, language: str = "") -> Form | None:
+    """Return the form for a path and an A2A-Version (docs/protocol.md#cards). None if `language` names no form.
+
+    An unknown version gets the hybrid card. The name of a language takes the place of path and version.
     """
     if path == "card":
         return adr.encode_card, ()
-    other = languages.ALL.by_name.get(language)
-    if other is not None and other.encode_card is not None and not isinstance(other, Dialect):
-        return other.encode_card, ()
+    if language:
+        return card_languages().get(language)
     if path == "agent.json":
         return v0_2.encode_card, (v0_2.DIALECT.version,)
     number = minor(version or "") or ""

@@ -32,6 +32,8 @@ class BadMember(Struct, frozen=True, kw_only=True):
     id: Id | UnsetType
     """The id of the call, null if it is unreadable. UNSET for a notification, which has no answer."""
     error: Error
+    method: str = ""
+    """The method, empty if it is unreadable."""
     source: Any = None
     """The member as parsed JSON, to be recorded."""
 

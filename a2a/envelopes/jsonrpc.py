@@ -74,7 +74,10 @@ ENVELOPE = Envelope(
 
 def _member(value: Any, nul: bool) -> AnyMember:
     member = _read_member(value, nul)
-    return replace(member, source=value) if isinstance(member, BadMember) else member
+    if not isinstance(member, BadMember):
+        return member
+    method = value.get("method") if isinstance(value, dict) else None
+    return replace(member, method=method if isinstance(method, str) else "", source=value)
 
 
 def _read_member(value: Any, nul: bool) -> AnyMember:

@@ -28,7 +28,7 @@ from tasks_app.callers.schemes import evidence_in
 from tasks_app.process.connections import CUT
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
-from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, refuse
+from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, refuse_call
 from tasks_app.transports.keys import authenticate
 from tasks_app.transports.waiting import Unfinished
 
@@ -89,7 +89,7 @@ class LeanHandler(ASGIHandler):
         except Gone:
             return
         except Refusal as refusal:
-            await send_refusal(_encode_refusal(ASGIRequest(scope, BytesIO()), refusal), receive, send)
+            await send_refusal(await _encode_refusal(ASGIRequest(scope, BytesIO()), refusal), receive, send)
             return
         finally:
             intake.release()
@@ -149,12 +149,12 @@ def _resolve(path: str) -> ResolverMatch:
     return _resolve_cached(path) if len(path) <= MAX_CACHED_PATH else resolve(path)
 
 
-def _encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+async def _encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     """Return the refusal in the form of the endpoint that the path belongs to."""
     name = "rpc"
     with contextlib.suppress(Resolver404):
         name = getattr(_resolve(request.path_info).func, "endpoint", name)
-    return refuse(request, refusal, languages.ALL.endpoints[name])
+    return await refuse_call(request, refusal, languages.ALL.endpoints[name])
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:

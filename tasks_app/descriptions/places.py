@@ -16,6 +16,7 @@ ANY = ""
 """The scope of a path for any caller. A call of a method needs that of the method besides."""
 KEY = {401: "The key is absent or not valid."}
 NOT_MODIFIED = {304: "The client has it already."}
+CARD = {200: "The card.", 400: "There is no card in the language of the query.", **NOT_MODIFIED}
 
 
 def _card(components: Components) -> Json:
@@ -99,7 +100,7 @@ PLACES = (
         path="/.well-known/agent-card.json",
         summary="Return the card of 1.0, of 0.3, or of both in one, by A2A-Version",
         scope=None,
-        answers={200: "The card.", **NOT_MODIFIED},
+        answers=CARD,
         schema=_card,
     ),
     Place(
@@ -107,7 +108,7 @@ PLACES = (
         path="/.well-known/agent.json",
         summary="Return the card of 0.2, or with ?language=acp that of ACP",
         scope=None,
-        answers={200: "The card.", **NOT_MODIFIED},
+        answers=CARD,
         schema=_old_or_acp_card,
     ),
     Place(

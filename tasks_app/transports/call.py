@@ -16,9 +16,9 @@ from msgspec import Struct, UnsetType
 from a2a.choice import Endpoint
 from a2a.dialects.params import write_time
 from a2a.documents import Encoded
-from a2a.envelopes import AnyMember, Id, Wrapping, wrap
+from a2a.envelopes import AnyMember, Failure, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, InvalidKey, Unavailable
-from a2a.language import Spelling
+from a2a.language import Language, Spelling
 from tasks_app import clock
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers import strangers
@@ -187,6 +187,17 @@ class Reply(Struct, kw_only=True):
 def date(error: Error) -> None:
     """Add the time of day to the facts of an error."""
     error.facts["timestamp"] = write_time(clock.now())
+
+
+def early_failure(
+    exchange: OpenExchange, wrapping: Wrapping, error: Error, language: Language | None, status: int | None = None
+) -> Failure:
+    """Encode an error that comes before a call is read, in the neutral language if the language is None."""
+    if language is not None:
+        exchange.row.dialect = language.name
+        if language.dates_errors:
+            date(error)
+    return wrapping.failure(error, language, status)
 
 
 def fault(exchange: OpenExchange, cause: Exception) -> Error:

@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from a2a import languages
 from a2a.answers import CardAnswer
 from a2a.dialects import v0_2
-from a2a.dialects.card_choice import CardFile, card_encoder
+from a2a.dialects.card_choice import CardFile, card_encoder, card_languages
 from a2a.dialects.schemas.adr import SCHEMAS
 from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
@@ -38,7 +38,11 @@ async def card(request: HttpRequest, file: CardFile, agent: str | None = None) -
     if not address:
         return _problem(400, UNKNOWN_NAME)
     name = agent or settings.A2A_DEFAULT_AGENT
-    encode, versions = card_encoder(file, version_of(request), request.GET.get("language", ""))
+    language = request.GET.get("language", "")
+    if (form := card_encoder(file, version_of(request), language)) is None:
+        names = ", ".join(card_languages())
+        return _problem(400, f"there is no card in the language {language[:64]!r}; ask for one of {names}")
+    encode, versions = form
     page = cards.public_card(name, address, encode, whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")

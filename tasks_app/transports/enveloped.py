@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from a2a import languages
-from tasks_app.transports.http import Refusal, body_of, call_of, refuse
+from tasks_app.transports.http import Refusal, body_of, call_of, refuse_call
 from tasks_app.transports.http_replies import response_to
 from tasks_app.transports.receiving import receive
 
@@ -22,7 +22,7 @@ def enveloped(name: str) -> View:
         try:
             body = body_of(request, endpoint)
         except Refusal as refusal:
-            return refuse(request, refusal, endpoint)
+            return await refuse_call(request, refusal, endpoint)
         call = call_of(request, endpoint, agent)
         return await response_to(request, call, await receive(call, body))
 

@@ -95,10 +95,11 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         leave(exchange, wrapping)
         raise
     except CallError as error:
+        exchange.row.dialect = error.language.name if error.language else ""
         return _fail(exchange, wrapping, error.error, error.language, context)
     except Error as error:
         _count(call, exchange, error)
-        reworded = meaning.language.words(error) if meaning.language else error
+        reworded = meaning.language.reword(error, meaning.method) if meaning.language else error
         reply = _fail(exchange, wrapping, reworded, meaning.language, context)
         return replace(reply, error_as_stream=meaning.error_as_stream)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference

@@ -8,24 +8,29 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
 
 from a2a.choice import Endpoint
 from a2a.documents import Encoded, Pieces
 from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
+from a2a.language import Language
 from a2a.sse import last_seen
 from tasks_app.callers.peers import origin_of, peer_of, trace_of
 from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
+from tasks_app.database.waits import CallerLeft
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.refusals import close_refused
-from tasks_app.transports.call import REQUEST_ID, Call, fault_with
+from tasks_app.transports.call import REQUEST_ID, Call, early_failure, fault_with
 
 WIDEST = "A2A_BODY_BYTES"
 """The setting with the limit of bodies at all endpoints."""
 MIN_LIMIT = 1_000
 """The smallest value that a limit of bodies may have."""
+OF_BODIES = frozenset({405, 408, 413, 415})
+"""Statuses of refusals that do not depend on the caller."""
 FIRST_LINE = 256
 """Characters of a request's verb and path that are recorded with a refusal."""
 
@@ -215,15 +220,32 @@ def line_of(request: HttpRequest) -> bytes:
     return f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace")
 
 
-def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint, door: str | None = None) -> HttpResponse:
+async def refuse_call(request: HttpRequest, refusal: Refusal, endpoint: Endpoint) -> HttpResponse:
+    """Answer a request as refuse() does, in the language that its key is pinned to if that language answers early."""
+    call = call_of(request, endpoint)
+    # Without a caller the refusal stays what it is.
+    with contextlib.suppress(Error, CallerLeft, DatabaseError, InterfaceError):
+        if call.evidence is not None and refusal.status in OF_BODIES:
+            await call.identify()
+            return refuse(request, refusal, endpoint, language=endpoint.early((), call.caller.language))
+    return refuse(request, refusal, endpoint)
+
+
+def refuse(
+    request: HttpRequest,
+    refusal: Refusal,
+    endpoint: Endpoint,
+    door: str | None = None,
+    language: Language | None = None,
+) -> HttpResponse:
     """Answer a request that is refused before its envelope is read. Only its verb and path are recorded.
 
-    `door` is the name of the door if it is not one of HTTP.
+    `door` is the name of the door if it is not one of HTTP. The answer is neutral if the language is None.
     """
     call = call_of(request, endpoint)
     call.door = door or call.door
     wrapping, exchange = call.wrap(None), call.open(None, b"")
-    failure = wrapping.failure(refusal.error, None, refusal.status)
+    failure = early_failure(exchange, wrapping, refusal.error, language, refusal.status)
     exchange.set_request(line_of(request))
     exchange.row.rpc_id_type = "absent"
     exchange.row.request_bytes = _length_of(request)

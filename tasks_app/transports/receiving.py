@@ -21,7 +21,7 @@ from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.handling import Selection, handle
-from tasks_app.transports.refusing import refuse_stranger, refuse_unreadable
+from tasks_app.transports.refusing import EarlyChoice, refuse_stranger, refuse_unreadable
 
 BATCH_BYTES = 4_000_000
 """The limit of all answers of a batch. Members that come after it are refused without being performed."""
@@ -77,8 +77,8 @@ class Batch:
                         error = InvalidRequest(
                             detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
                         )
-                        member = BadMember(id=member.id, error=error, source=member.source)
-                        choice = CallError(error)
+                        member = BadMember(id=member.id, error=error, method=member.method, source=member.source)
+                        choice = _choose(own, member)
                     reply = await _reply(own, member, orjson.dumps(member.source), choice)
                     self.member_headers.append(reply.headers)
                     if reply.late:
@@ -113,13 +113,12 @@ async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body:
     """Handle the members of a body that was read. Raises nothing but CancelledError."""
     single = None if isinstance(members, list) else members
     if isinstance(single, BadMember):
-        return await refuse_body(call, body, single.error, single.id)
+        return await refuse_body(call, body, single.error, single.id, methods_of(single))
     try:
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         rpc_id = None if single is None or single.id is UNSET else single.id
-        choice = _choose_for_stranger(call, single)
-        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, choice)
+        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, _early_choice(call, members))
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
@@ -135,12 +134,13 @@ async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | No
     exchange = call.open(member.id, body)
 
     def select() -> Selection:
-        if isinstance(member, BadMember):
-            raise CallError(member.error)
-        exchange.row.method = member.method[:64]
+        if isinstance(member, Member):
+            exchange.row.method = member.method[:64]
         selection = _choose(call, member) if choice is None else choice
         if isinstance(selection, CallError):
             raise selection
+        if isinstance(member, BadMember):
+            raise CallError(member.error)
         language, method = selection
         if member.nul and (error := nul_in(member.params)):
             raise CallError(error, language)
@@ -149,12 +149,20 @@ async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | No
     return await handle(call, exchange, call.wrap(member.id), select)
 
 
-async def refuse_body(call: Call, body: bytes, error: Error, rpc_id: Any = None) -> Reply:
-    """Refuse a body before its call is handled, such as one whose envelope cannot be read."""
+async def refuse_body(call: Call, body: bytes, error: Error, rpc_id: Any = None, methods: Iterable[str] = ()) -> Reply:
+    """Refuse a body before its calls are handled, such as one whose envelope cannot be read.
+
+    `methods` are those of its calls, as far as they can be read.
+    """
     exchange = call.open(rpc_id, body)
     if rpc_id is None:
         exchange.row.rpc_id_type = "absent"
-    return await refuse_unreadable(call, exchange, call.wrap(rpc_id), error)
+    return await refuse_unreadable(call, exchange, call.wrap(rpc_id), error, methods)
+
+
+def methods_of(members: AnyMember | list[AnyMember]) -> list[str]:
+    """Return the methods of the calls, empty where they cannot be read."""
+    return [member.method for member in (members if isinstance(members, list) else [members])]
 
 
 def _adapt(call: Call, member: AnyMember) -> tuple[Call, AnyMember]:
@@ -164,28 +172,25 @@ def _adapt(call: Call, member: AnyMember) -> tuple[Call, AnyMember]:
     try:
         return call.adapt(call, member), member
     except InvalidRequest as error:
-        return call, BadMember(id=member.id, error=error, source=member.source)
+        return call, BadMember(id=member.id, error=error, method=member.method, source=member.source)
 
 
 def _choose(call: Call, member: AnyMember) -> Choice:
     if isinstance(member, BadMember):
-        return CallError(member.error)
+        return CallError(member.error, call.endpoint.early([member.method], call.caller.language))
     try:
         return call.endpoint.choose(member, call.version, call.caller.language)
     except CallError as error:
         return error
 
 
-def _choose_for_stranger(call: Call, member: AnyMember | None) -> tuple[Language, Method | None] | None:
-    """Return the language in which a call without a caller is refused, and its method if it has one; None for the
-    neutral language."""
-    if not isinstance(member, Member):
+def _early_choice(call: Call, members: AnyMember | list[AnyMember]) -> EarlyChoice | None:
+    """Return the language in which calls without a caller are refused, and their methods; None for the neutral one."""
+    names = methods_of(members)
+    language = call.endpoint.early(names)
+    if language is None:
         return None
-    try:
-        language, method = call.endpoint.choose(member, call.version)
-    except CallError as error:
-        return (error.language, None) if error.language and error.language.answers_strangers else None
-    return (language, method) if language.answers_strangers else None
+    return language, [language.methods[name] for name in dict.fromkeys(names) if name in language.methods]
 
 
 def _is_list(choice: Choice) -> bool:

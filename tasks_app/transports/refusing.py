@@ -1,5 +1,7 @@
 """Calls that no operation performs: of strangers, with bodies that cannot be read, and of callers who have left."""
 
+from collections.abc import Iterable, Sequence
+
 from django.db import DatabaseError, InterfaceError
 
 from a2a.envelopes import Failure, Wrapping
@@ -12,8 +14,11 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import close_refused
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft
-from tasks_app.transports.call import Call, Reply, date, fault
+from tasks_app.transports.call import Call, Reply, early_failure, fault
 from tasks_app.transports.error_log import log_refusal
+
+EarlyChoice = tuple[Language, Sequence[Method]]
+"""The language of calls without a caller, and their methods."""
 
 
 def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
@@ -24,47 +29,55 @@ def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
     return Reply(request_id=exchange.request_id, wrapping=wrapping)
 
 
-async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> Reply:
-    """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead."""
+async def refuse_unreadable(
+    call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error, methods: Iterable[str] = ()
+) -> Reply:
+    """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead.
+
+    `methods` are those of its calls, as far as they can be read.
+    """
+    pin = None
     try:
         await call.identify()
     except (Unauthenticated, TooManyCalls, CallerLeft) as cause:
-        return refuse_stranger(exchange, wrapping, cause)
+        language = call.endpoint.early(methods)
+        return refuse_stranger(exchange, wrapping, cause, (language, ()) if language else None)
     except (DatabaseError, InterfaceError):
         pass  # The error in the body can be reported without the database.
     else:
+        pin = call.caller.language
         if exchange.row.request_bytes > LARGE:
             await off_loop(exchange.set_caller, call.caller)
         else:
             exchange.set_caller(call.caller)
-    failure = wrapping.failure(error)
+    failure = early_failure(exchange, wrapping, error, call.endpoint.early(methods, pin))
     exchange.keep(failure.payload)
     return _refuse(exchange, wrapping, error, failure)
 
 
 def refuse_stranger(
-    exchange: OpenExchange, wrapping: Wrapping, cause: Exception, choice: tuple[Language, Method | None] | None = None
+    exchange: OpenExchange, wrapping: Wrapping, cause: Exception, choice: EarlyChoice | None = None
 ) -> Reply:
     """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content.
 
-    `choice` is the language of the call, if that language refuses such calls itself, and the method if there is one.
+    Floods are refused in the neutral language, in which floods.py refuses them without an exchange too.
     """
     if isinstance(cause, CallerLeft):
         return leave(exchange, wrapping)
     error = cause if isinstance(cause, Error) else fault(exchange, cause)
-    if choice is None or not isinstance(error, Unauthenticated):
+    if choice is None or isinstance(error, TooManyCalls):
         return _refuse(exchange, wrapping, error, wrapping.failure(error))
-    language, method = choice
-    _explain(error, language, method)
-    return _refuse(exchange, wrapping, error, wrapping.failure(error, language))
+    language, methods = choice
+    if isinstance(error, Unauthenticated):
+        _explain(error, language, methods)
+    return _refuse(exchange, wrapping, error, early_failure(exchange, wrapping, error, language))
 
 
-def _explain(error: Unauthenticated, language: Language, method: Method | None) -> None:
-    """Add the scopes of the method to the facts of an error, and the address at which tokens are issued."""
-    if language.dates_errors:
-        date(error)
-    right = OPERATIONS[method.request].right if method else None
-    error.facts["required"] = " ".join(scopes_of(right, language.spelling))
+def _explain(error: Unauthenticated, language: Language, methods: Sequence[Method]) -> None:
+    """Add the scopes of the methods to the facts of an error, and the address at which tokens are issued."""
+    rights = (None, *(OPERATIONS[method.request].right for method in methods))
+    scopes = (scope for right in rights for scope in scopes_of(right, language.spelling))
+    error.facts["required"] = " ".join(dict.fromkeys(scopes))
     if url := token_url():
         error.facts["tokenUrl"] = url
 

@@ -27,7 +27,7 @@ from tasks_app.transports.frames import END, end_of_stream, text_of, with_parame
 from tasks_app.transports.handshake import ENDPOINT, Opening, encode_refusal, open_socket, request_of
 from tasks_app.transports.http import Refusal, add_headers
 from tasks_app.transports.keys import KEY_SECONDS, is_valid, rest_of
-from tasks_app.transports.receiving import Batch, join, parse, receive_parsed, refuse_body
+from tasks_app.transports.receiving import Batch, join, methods_of, parse, receive_parsed, refuse_body
 from tasks_app.transports.streams import End, Stream
 
 log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             return await receive_parsed(call, members, body)
         except Error as error:
             rpc_id = None if isinstance(error, InvalidRequest) else _id_of(members)
-            return await refuse_body(call, body, error, rpc_id)
+            return await refuse_body(call, body, error, rpc_id, methods_of(members) if members else ())
         finally:
             if weight:
                 weight.release()

@@ -16,6 +16,7 @@ from a2a.client.errors import (
     InvalidParams,
     MethodNotFound,
     Unavailable,
+    UnknownAgent,
 )
 from a2a.requests import SendMessage
 from a2a.types import Interface, Message, Part, Role, Task
@@ -122,6 +123,13 @@ def test_a_refusal_is_not_repeated(refusal: Act) -> None:
     headers, pauses, outcome = asked([refusal])
     assert (len(headers), pauses) == (1, [])
     assert not isinstance(outcome, Unavailable)
+
+
+@pytest.mark.requirement("ADR-07")
+def test_an_agent_that_does_not_exist_is_not_called_again() -> None:
+    absent = error(-32000, "nobody", {"reason": "AGENT_UNAVAILABLE", "retryable": False}, 404)
+    headers, pauses, outcome = asked([absent])
+    assert (len(headers), pauses, type(outcome)) == (1, [], UnknownAgent)
 
 
 def test_a_budget_goes_with_every_language() -> None:

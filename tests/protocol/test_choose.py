@@ -4,7 +4,7 @@ import pytest
 
 from a2a.choice import CallError
 from a2a.dialects import v0_2, v0_3, v1_0
-from a2a.dialects.card_choice import card_encoder, hybrid_card
+from a2a.dialects.card_choice import CardFile, Form, card_encoder, hybrid_card
 from tests.protocol.speaking import BY_VERSION, choose, wire
 from tests.wire.values import CARD
 
@@ -37,6 +37,12 @@ def refused(method: str, version: str | None) -> CallError:
     with pytest.raises(CallError) as caught:
         choose(method, version)
     return caught.value
+
+
+def form(path: CardFile, version: str | None) -> Form:
+    chosen = card_encoder(path, version)
+    assert chosen
+    return chosen
 
 
 def test_the_names_of_the_generations_never_overlap() -> None:
@@ -127,7 +133,7 @@ def test_a_version_is_cleaned_of_what_cannot_be_stored() -> None:
 @pytest.mark.parametrize("version", [None, "", "0.2", "0.3", "1.0", "2.0", "odd"])
 @pytest.mark.requirement("SPARC-01")
 def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
-    assert card_encoder("agent.json", version)[0](CARD)["protocolVersion"] == "0.2.9"
+    assert form("agent.json", version)[0](CARD)["protocolVersion"] == "0.2.9"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
     ],
 )
 def test_the_new_path_shows_what_the_header_asks_for(version: str | None, shape: object) -> None:
-    assert card_encoder("agent-card.json", version)[0] is shape
+    assert form("agent-card.json", version)[0] is shape
 
 
 def test_the_hybrid_only_adds_to_the_1_0_card() -> None:

@@ -21,9 +21,12 @@ from a2a.requests import SendMessage, StreamMessage
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 
+_AWAY = (errors.UnknownAgent, errors.Unavailable)
+"""The errors of one code, which the HTTP status tells apart."""
 NUMBERS = Numbers(
-    codes={cell.number: error.reason for error, cell in reversed(OURS.column.items())}
-    | {-32000: errors.Unavailable.reason, -32603: errors.Internal.reason, -38009: errors.Unauthenticated.reason},
+    codes={cell.number: error.reason for error, cell in reversed(OURS.column.items()) if error not in _AWAY}
+    | {-32603: errors.Internal.reason, -38009: errors.Unauthenticated.reason},
+    statuses={OURS.column[error].status: error.reason for error in _AWAY},
 )
 """The reasons by which errors are raised, since those of ADR-002 are fewer."""
 TEXT = "text"

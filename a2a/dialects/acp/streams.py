@@ -221,7 +221,12 @@ METHODS = {
         result=SimpleResult,
     ),
     "stream.chunk": Method(
-        request=SendChunk, decode=decode_chunk, encode=encode_chunk_receipt, params=ChunkParams, result=SimpleResult
+        request=SendChunk,
+        decode=decode_chunk,
+        encode=encode_chunk_receipt,
+        message="chunk",
+        params=ChunkParams,
+        result=SimpleResult,
     ),
     "stream.end": Method(
         request=EndSharedStream, decode=decode_end, encode=encode_end, params=EndParams, result=SimpleResult

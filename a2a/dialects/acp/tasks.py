@@ -182,7 +182,12 @@ def encode_answer(answer: Answer) -> bytes:
 
 METHODS = {
     "tasks.create": Method(
-        request=SendMessage, decode=decode_create, encode=encode_answer, params=CreateParams, result=TaskResult
+        request=SendMessage,
+        decode=decode_create,
+        encode=encode_answer,
+        message="initialMessage",
+        params=CreateParams,
+        result=TaskResult,
     ),
     "tasks.send": Method(
         request=SendMessage, decode=decode_send, encode=encode_answer, params=SendParams, result=TaskResult

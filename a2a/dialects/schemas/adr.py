@@ -170,6 +170,8 @@ class ErrorData(Struct, kw_only=True):
     """The reason of an error. Further members are facts of the error, such as `taskId`."""
 
     reason: Text
+    retryable: bool | UnsetType = UNSET
+    """With AGENT_UNAVAILABLE alone: false if there is no such agent."""
     violations: list[Violation] | UnsetType = UNSET
 
 

@@ -204,9 +204,11 @@ def test_a_call_without_a_result_is_an_error(server: Server, method: str, code: 
 
 
 @pytest.mark.requirement("ADR-10")
-def test_an_agent_that_does_not_exist_is_unavailable(server: Server) -> None:
-    error = refused(server, lambda agent: agent.invoke("x", {}), path="/agents/nobody")
-    assert (error.code, error.reason, error.status) == (-32000, "AGENT_UNAVAILABLE", 503)
+def test_an_agent_that_does_not_exist_is_unavailable_for_good(server: Server) -> None:
+    calls: list[Callable[[Agent], Any]] = [lambda agent: agent.invoke("x", {}), lambda agent: agent.negotiate([], 1)]
+    for call in calls:
+        error = refused(server, call, path="/agents/nobody")
+        assert (error.code, error.reason, error.status) == (-32000, "AGENT_UNAVAILABLE", 404)
 
 
 def test_a_question_is_a_result(server: Server) -> None:
