@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from a2a.states import TaskState
 from tasks_app.event_log import NEWER_MESSAGE, Appended, NewerMessage, append_many, claim, create_many
 from tasks_app.models import Event, Run, Task
 from tasks_app.runner.runner import runner
-from tests.conftest import Person, until
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import message, sent, text_of
 from tests.operations.rows import addition, creation, status, together, wish
 
@@ -114,8 +115,12 @@ def test_an_agent_that_never_looks_is_called_again_with_each_message(
 def test_a_caller_who_waits_is_answered_when_the_message_was_heard(owner: Person) -> None:
     task_id = working(owner, "never-looks")
     sent(owner, message("second", task_id=task_id), return_immediately=True)
-    GATE["open"] = True
-    assert text_of(sent(owner, message("third", task_id=task_id))).endswith("first second third")
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(sent, owner, message("third", task_id=task_id))
+        until(lambda: Event.objects.filter(task_id=task_id, kind="message").count() == 2, "both messages are there")
+        assert not waiting.done()
+        GATE["open"] = True
+        assert text_of(waiting.result(PATIENCE)).endswith("first second third")
 
 
 @pytest.mark.usefixtures("service")
