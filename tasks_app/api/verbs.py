@@ -11,7 +11,9 @@ from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
+from tasks_app.api.problems import Refused
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.removals import RowRemoved, watching
 
 CREATE = "create"
@@ -61,7 +63,7 @@ def verb(
     """Make a verb from a method. A method named `create` makes rows; each other name is the last segment of the path.
 
     With `one` the method gets the row, then the values of the body and the operator. It returns the answer, or None for
-    the row as it is then.
+    the row as it is then. An ActRefused that it raises is the answer 409, with its sentence.
     """
 
     def decorate(do: Callable[..., Any]) -> Any:
@@ -82,6 +84,8 @@ def verb(
                         answer = do(self, row, values, operator)
                 except RowRemoved:
                     raise Http404 from None
+                except ActRefused as refusal:
+                    raise Refused(str(refusal)) from None
             status = 201 if declaration.name == CREATE else 200
             return Response(self.describe(self.get_object()) if answer is None else answer, status=status)
 

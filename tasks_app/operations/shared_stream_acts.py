@@ -10,9 +10,9 @@ from a2a.shared_streams import SharedStreamState
 from tasks_app.database.bridge import bridge
 from tasks_app.models import SharedStream
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.shared_streams.log import Place, Write, append
 from tasks_app.shared_streams.translation import state_entry
-from tasks_app.webhooks import ActRefused
 
 Act = Callable[[str, Operator], None]
 

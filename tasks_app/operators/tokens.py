@@ -14,6 +14,7 @@ from tasks_app import clock
 from tasks_app.callers.access import digests
 from tasks_app.models import OperatorToken
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.refusals import ActRefused
 
 PREFIX = "tdo_"
 """The beginning of every token, so that scanners of leaked secrets find them."""
@@ -23,7 +24,7 @@ USE_SECONDS = 60
 """Seconds between two recorded uses of a token. Recording every use would write a row for each."""
 
 
-class TokenRefused(Exception):
+class TokenRefused(ActRefused):
     """Raised if no token can be made for a user. The sentence says why, and what to do."""
 
 

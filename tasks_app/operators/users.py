@@ -17,11 +17,12 @@ from msgspec import Struct
 from tasks_app import clock
 from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, UserLink
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.second_factor import has_device
 
 
-class UserRefused(Exception):
+class UserRefused(ActRefused):
     """Raised for an act on a user that cannot be done. The sentence says why, and what to do."""
 
 

@@ -5,7 +5,6 @@ makes sure that one of them does.
 """
 
 from tasks_app.webhooks.acts import (
-    ActRefused,
     disable,
     enable,
     give_up,
@@ -22,7 +21,6 @@ from tasks_app.webhooks.receivers import agree, forget
 from tasks_app.webhooks.sending import sender
 
 __all__ = [
-    "ActRefused",
     "Answer",
     "agree",
     "disable",

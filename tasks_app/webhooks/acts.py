@@ -16,6 +16,7 @@ from tasks_app.hints import hints
 from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.sealing import Unreadable, unseal
 from tasks_app.webhooks.again import Answer, no_delivery
 from tasks_app.webhooks.keys import reason_of_end
@@ -23,10 +24,6 @@ from tasks_app.webhooks.leases import end, lock_webhook
 from tasks_app.webhooks.posting import with_files
 
 log = logging.getLogger(__name__)
-
-
-class ActRefused(Exception):
-    """Raised for an act that cannot be done. The sentence says why."""
 
 
 def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str], Operator], dict[str, Answer]]:

@@ -14,7 +14,7 @@ from tasks_app.hints import hints
 from tasks_app.models import Receiver, Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
-from tasks_app.webhooks.acts import ActRefused
+from tasks_app.operators.refusals import ActRefused
 
 
 def find(owner_id: int, site: str) -> Receiver | None:

@@ -17,7 +17,8 @@ from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import ApiKey, OAuthClient, Principal, ServiceAccount, UserLink, Webhook
-from tasks_app.webhooks import ActRefused, credentials, disable, enable, leases
+from tasks_app.operators.refusals import ActRefused
+from tasks_app.webhooks import credentials, disable, enable, leases
 from tasks_app.webhooks.credentials import REVOKED
 from tasks_app.webhooks.keys import UNSENT, end_webhooks_without_credential
 from tasks_app.webhooks.limits import Busy

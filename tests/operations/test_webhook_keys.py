@@ -20,9 +20,10 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import seal_addresses
 from tasks_app.models import ApiKey, Delivery, Webhook
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import has_same_url, site_of, unseal, url_of
-from tasks_app.webhooks import ActRefused, enable, end_webhooks_of, secret_of
+from tasks_app.webhooks import enable, end_webhooks_of, secret_of
 from tasks_app.webhooks.credentials import EXPIRED, REVOKED
 from tasks_app.webhooks.keys import UNSENT, end_webhooks_without_credential
 from tasks_app.webhooks.sending import Sender

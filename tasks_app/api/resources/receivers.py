@@ -1,17 +1,14 @@
 """Receivers of webhooks: their answers to the handshake, given and forgotten by operators."""
 
-from collections.abc import Callable
 from typing import Any
 
 from rest_framework import serializers
 
 from tasks_app import webhooks
-from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import verb
 from tasks_app.models import Receiver
 from tasks_app.operators.audit import Operator
-from tasks_app.webhooks import ActRefused
 
 
 class ReceiverRow(Row):
@@ -34,18 +31,11 @@ class Receivers(Resource):
     @verb()
     def agree(self, row: Receiver, values: dict[str, Any], operator: Operator) -> None:
         """Agree for the receiver, and send what waits for it."""
-        _do(webhooks.agree, row, operator)
+        webhooks.agree(str(row.pk), operator)
 
     @verb()
     def forget(self, row: Receiver, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Forget the answer of the receiver, so that it is asked before the next delivery."""
         id = row.pk
-        _do(webhooks.forget, row, operator)
+        webhooks.forget(str(row.pk), operator)
         return {"id": id, "done": "forget"}
-
-
-def _do(act: Callable[[str, Operator], None], row: Receiver, operator: Operator) -> None:
-    try:
-        act(str(row.pk), operator)
-    except ActRefused as refusal:
-        raise Refused(str(refusal)) from None

@@ -6,7 +6,6 @@ from django.contrib.auth.models import User
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 
-from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.operators import second_factor, users
@@ -92,28 +91,19 @@ class Users(Resource):
     @verb(body=NewReach, gives_rights=True)
     def reach(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the operator see the rows of these tenants and agents in place of those from before."""
-        try:
-            users.set_reach(operator, row, users.NamedReach(**values))
-        except users.UserRefused as refusal:
-            raise Refused(str(refusal)) from None
+        users.set_reach(operator, row, users.NamedReach(**values))
 
     @verb(body=Link, gives_rights=True)
     def link(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Let the user call in the name of a principal, from pages of this server."""
         self.check_tenant(values["tenant"])
-        try:
-            users.link_user(operator, row, **values)
-        except users.UserRefused as refusal:
-            raise Refused(str(refusal)) from None
+        users.link_user(operator, row, **values)
         return self.describe(row) | values
 
     @verb()
     def unlink(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the user call in the name of a principal no more."""
-        try:
-            users.unlink_user(operator, row)
-        except users.UserRefused as refusal:
-            raise Refused(str(refusal)) from None
+        users.unlink_user(operator, row)
 
     @verb(gives_rights=True)
     def reset_second_factor(self, row: User, values: dict[str, Any], operator: Operator) -> None:

@@ -1,19 +1,16 @@
 """Webhooks: disabled and enabled, without their secrets."""
 
-from collections.abc import Callable
 from typing import Any
 
 from rest_framework import serializers
 
 from tasks_app import webhooks
-from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import verb
 from tasks_app.models import Webhook
 from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
 from tasks_app.sealing import site_of
-from tasks_app.webhooks import ActRefused
 
 
 class WebhookRow(Row):
@@ -39,24 +36,14 @@ class Webhooks(Resource):
     @verb()
     def disable(self, row: Webhook, values: dict[str, Any], operator: Operator) -> None:
         """Disable the webhook and give up its waiting deliveries."""
-        _do(webhooks.disable, row.pk, operator)
+        webhooks.disable(row.pk, operator)
 
     @verb()
     def enable(self, row: Webhook, values: dict[str, Any], operator: Operator) -> None:
         """Enable the webhook for events from now on."""
-        _do(webhooks.enable, row.pk, operator)
+        webhooks.enable(row.pk, operator)
 
     @verb()
     def show_secret(self, row: Webhook, values: dict[str, Any], operator: Operator) -> dict[str, str]:
         """Return the secret that signs the deliveries of the webhook."""
-        try:
-            return {"id": row.pk, "secret": webhooks.secret_of(row.pk, operator)}
-        except ActRefused as refusal:
-            raise Refused(str(refusal)) from None
-
-
-def _do(act: Callable[[str, Operator], None], webhook_id: str, operator: Operator) -> None:
-    try:
-        act(webhook_id, operator)
-    except ActRefused as refusal:
-        raise Refused(str(refusal)) from None
+        return {"id": row.pk, "secret": webhooks.secret_of(row.pk, operator)}

@@ -15,8 +15,9 @@ from tasks_app.models import Delivery, DeliveryTry, Webhook
 from tasks_app.models.webhooks import language_of
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.sealing import site_of
-from tasks_app.webhooks import ActRefused, Answer
+from tasks_app.webhooks import Answer
 
 WEBHOOK = ("id", "task_id", "name", "version", "language", "notices", "url", *columns.WEBHOOK)
 

@@ -9,9 +9,10 @@ from asgiref.sync import async_to_sync
 from a2a.requests import DeletePushConfig
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, DeliveryTry, DirectReply, File, Task, Webhook
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.process.health import find_lags
 from tasks_app.upkeep import deletion
-from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due, send_again
+from tasks_app.webhooks import disable, enable, give_up, oldest_due, send_again
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import LONG_AGO, chunk, forget

@@ -8,10 +8,10 @@ import pytest
 from tasks_app import webhooks
 from tasks_app.models import Act, Delivery, Receiver, Webhook
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import ActRefused
 from tasks_app.outbound import dialling as outbound
 from tasks_app.upkeep.deletion import Deletion
 from tasks_app.upkeep.row_kinds import ROW_KINDS
-from tasks_app.webhooks import ActRefused
 from tasks_app.webhooks.agreement import is_needed, sender_name
 from tests.conftest import Person
 from tests.operations.rows import chunk
