@@ -15,6 +15,7 @@ Error
 |- SharedStreamNotFound, SharedStreamClosed         a shared stream that is unknown, or has ended
 |- UnknownAgent                                     no agent or skill has the name
 |- IdempotencyConflict                              one message id with two contents
+|  `- ChunkConflict (twin)                          one number of a chunk with two contents
 |- Unauthenticated                                  no key
 |  `- InvalidKey (twin)                             a key that is unknown, revoked or expired
 |     |- InvalidTicket (twin)                       a ticket that is unknown, used or expired
@@ -214,6 +215,12 @@ class IdempotencyConflict(Error):
 
     reason = "IDEMPOTENCY_CONFLICT"
     sentence = "Invalid parameters: this message id was used before with another content"
+
+
+class ChunkConflict(IdempotencyConflict, twin=True):
+    """The caller has used the sequence before, for a chunk of the same message with other content."""
+
+    sentence = "Invalid parameters: this sequence was used before, for another chunk of the message"
 
 
 class Unauthenticated(Error):

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.errors import InvalidParams, RateLimited, SharedStreamClosed, SharedStreamNotFound
+from a2a.errors import ChunkConflict, InvalidParams, RateLimited, SharedStreamClosed, SharedStreamNotFound
 from a2a.shared_streams import MOVES, ChunkRole, SharedStreamState
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import Do, R
@@ -118,8 +118,8 @@ def append(
 ) -> Place:
     """Append chunks, with the answers that agents owe to the last one. A chunk that is there already changes nothing.
 
-    Raises SharedStreamNotFound, SharedStreamClosed for a state that does not allow it, and InvalidParams at a limit.
-    With `idle_since`, a stream that has a later chunk raises SharedStreamClosed too.
+    Raises SharedStreamNotFound, SharedStreamClosed for a state that does not allow it, InvalidParams at a limit, and
+    ChunkConflict for a number that its author has used for other content of the same message. With `idle_since`, a stream that has a later chunk raises SharedStreamClosed too.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         head = lock(stream_id)
@@ -151,19 +151,25 @@ def _find_repeat(stream_id: str, entry: Entry) -> int | None:
     """Return the number of the chunk that an entry repeats, if there is one.
 
     An author numbers the chunks of one message, and may begin at 1 again after its last chunk. So a chunk repeats an
-    equal one with its number in the same message, or the last one of the message before.
+    equal one with its number in the same message, or the last one of the message before. Raises ChunkConflict if the
+    number belongs to other content of the same message.
     """
     if entry.own_seq is None or entry.principal_id is None:
         return None
     own = Chunk.objects.filter(stream_id=stream_id, principal_id=entry.principal_id, own_seq__isnull=False)
     # No order: SQLite would read the whole stream from its end, in place of the index by own_seq.
-    equal = max(own.filter(own_seq=entry.own_seq, digest=entry.digest).values_list("seq", "is_last"), default=None)
-    if equal is None:
+    same = max(own.filter(own_seq=entry.own_seq).values_list("seq", "is_last", "digest"), default=None)
+    if same is None:
         return None
-    seq, is_last = equal
+    seq, is_last, digest = same
     later = own.filter(seq__gt=seq)
-    is_of_earlier_message = later.exists() if is_last else later.filter(is_last=True).exists()
-    return None if is_of_earlier_message else seq
+    if later.exists() if is_last else later.filter(is_last=True).exists():
+        return None
+    if digest == entry.digest:
+        return seq
+    if is_last:
+        return None  # The next message begins with the number of the last chunk before it.
+    raise ChunkConflict(streamId=stream_id, sequence=str(entry.own_seq))
 
 
 def check(head: SharedStream, entries: Sequence[Entry]) -> None:

@@ -62,7 +62,7 @@ SUGGESTIONS: dict[type[Error], str] = {
     errors.Timeout: "Get the task later: it goes on",
     errors.BudgetExceeded: "Raise the budget, or create the task for an agent that costs less",
     errors.RateLimited: "Wait the seconds of retryAfter and send the request again",
-    errors.IdempotencyConflict: "Send the other content with a key of its own",
+    errors.IdempotencyConflict: "Send the other content with a messageId or a sequence of its own",
     errors.Unavailable: "Wait the seconds of retryAfter and send the request again",
 }
 """A sentence for each error that says what its caller can do."""

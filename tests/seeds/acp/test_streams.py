@@ -196,4 +196,5 @@ def test_a_chunk_that_comes_twice_is_there_once(agent: AcpClient) -> None:
     piece = {"streamId": stream_id, "chunk": text("once"), "sequence": 1}
     places = [agent.call("stream.chunk", piece)["sequence"] for _ in range(2)]
     assert places == [1, 1]
+    assert code(agent, "stream.chunk", piece | {"chunk": text("twice")})[0] == -38012
     assert agent.call("stream.message", {"streamId": stream_id, "message": text("next")})["sequence"] == 2
