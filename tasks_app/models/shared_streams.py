@@ -118,13 +118,26 @@ class AgentAnswer(models.Model):
         default=0, db_default=0, help_text="The last event of the task that was made into a chunk, or into none."
     )
     due_at = models.DateTimeField(null=True, help_text="When any process may go on with it; null: it is over.")
+    waits_since = models.DateTimeField(
+        null=True, help_text="Since when it waits for an earlier answer, a pause or its task; null: it does not wait."
+    )
 
     tenant_path: ClassVar = "stream__tenant"
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["stream", "seq", "agent"], name="agent_answer")]
         indexes: ClassVar = [
-            models.Index(fields=["due_at"], name="agent_answer_due", condition=Q(due_at__isnull=False))
+            models.Index(
+                fields=["due_at"],
+                name="agent_answer_ready",
+                condition=Q(due_at__isnull=False, waits_since__isnull=True),
+            ),
+            models.Index(
+                fields=["stream", "agent", "seq"], name="agent_answer_open", condition=Q(due_at__isnull=False)
+            ),
+            models.Index(
+                fields=["id"], name="agent_answer_waits", condition=Q(due_at__isnull=False, waits_since__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

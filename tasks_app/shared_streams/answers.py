@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import orjson
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import decode_part
@@ -22,6 +22,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.callers.rules import rules_of
 from tasks_app.models import AgentAnswer, Chunk
 from tasks_app.shared_streams.log import Entry, Place, check, lock, write
+from tasks_app.shared_streams.waiting import is_behind, wait, wake_next
 
 OF_ONE = 20
 """Answers that one process follows for one author at the same time."""
@@ -44,7 +45,7 @@ def take_turns(most: int, busy: Mapping[int, int] | None = None) -> list[Turn]:
     """Take answers that are due, for as long as a lease lasts. An agent answers the messages of a stream in order.
 
     `busy` has the number of answers that this process follows already for each author. No author has more than
-    OF_ONE, because an answer may wait for as long as its stream is open.
+    OF_ONE.
     """
     now, turns, counts = clock.shared(), list[Turn](), Counter(busy or {})
     while len(turns) < most:
@@ -62,10 +63,9 @@ def take_turns(most: int, busy: Mapping[int, int] | None = None) -> list[Turn]:
 
 def _due(now: datetime) -> QuerySet[AgentAnswer]:
     """Return the answers that may be taken, in the order in which they became due."""
-    earlier = AgentAnswer.objects.filter(
-        stream_id=OuterRef("stream_id"), agent=OuterRef("agent"), seq__lt=OuterRef("seq"), due_at__isnull=False
-    )
-    return AgentAnswer.objects.filter(~Exists(earlier), due_at__lte=now).order_by("due_at", "pk")
+    # Rows behind an earlier one wait, so that they are not read here. Those of the version before do not.
+    rows = AgentAnswer.objects.filter(~is_behind(), due_at__lte=now, waits_since__isnull=True)
+    return rows.order_by("due_at", "pk")
 
 
 def _take(row: AgentAnswer, now: datetime) -> bool:
@@ -120,21 +120,26 @@ def put_off(turn_id: int, seconds: float) -> bool:
 
 
 def release_all() -> None:
-    """Make every answer that is not over due now. Call it at the start of the only process of an installation."""
-    AgentAnswer.objects.filter(due_at__isnull=False).update(due_at=clock.shared())
+    """Make every answer that was followed due now. Call it at the start of the only process of an installation."""
+    AgentAnswer.objects.filter(due_at__isnull=False, waits_since__isnull=True).update(due_at=clock.shared())
 
 
 def transfer(turn: Turn, entries: Sequence[Entry], *, before: int, cursor: int, is_over: bool) -> Place | None:
     """Append the chunks that were made of the events up to the cursor, and move the cursor, in one transaction.
 
-    Return None if another process has moved it, or the answer is over. Raises SharedStreamClosed while the stream is
-    paused, and InvalidParams if it is full.
+    Return None if another process has moved it, or the answer is over. It is None too while the stream is paused: then
+    nothing is written, and the answer waits. Raises InvalidParams if the stream is full.
     """
     with transaction.atomic():
         head = lock(turn.stream_id)
-        rows = AgentAnswer.objects.filter(pk=turn.id, cursor=before, due_at__isnull=False)
-        if not rows.update(cursor=cursor, due_at=None if is_over else _lease(clock.shared())):
+        if entries and head.state == SharedStreamState.PAUSED:
+            wait(turn.id, before)
             return None
+        rows = AgentAnswer.objects.filter(pk=turn.id, cursor=before, due_at__isnull=False)
+        if not rows.update(cursor=cursor, due_at=None if is_over else _lease(clock.shared()), waits_since=None):
+            return None
+        if is_over:
+            wake_next(turn.stream_id, turn.agent, turn.seq)
         if not entries:
             return Place(head.pk, head.last_seq, SharedStreamState(head.state), is_repeat=True)
         check(head, entries)

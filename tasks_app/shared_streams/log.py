@@ -18,6 +18,7 @@ from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import Do, R
 from tasks_app.hints import Reached, hints
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
+from tasks_app.shared_streams.waiting import busy_agents, wake_stream
 
 REST = 60
 """Seconds after which an owner with too many open shared streams may try again."""
@@ -33,7 +34,7 @@ class Place(Struct, frozen=True):
     state: SharedStreamState
     is_repeat: bool = False
     owes: bool = False
-    """Whether agents owe answers to the chunk."""
+    """Whether there are answers for moderators to go on with."""
 
 
 class Write(Do[R], frozen=True):
@@ -119,7 +120,8 @@ def append(
     """Append chunks, with the answers that agents owe to the last one. A chunk that is there already changes nothing.
 
     Raises SharedStreamNotFound, SharedStreamClosed for a state that does not allow it, InvalidParams at a limit, and
-    ChunkConflict for a number that its author has used for other content of the same message. With `idle_since`, a stream that has a later chunk raises SharedStreamClosed too.
+    ChunkConflict for a number that its author has used for other content of the same message. With `idle_since`, a
+    stream that has a later chunk raises SharedStreamClosed too.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         head = lock(stream_id)
@@ -130,10 +132,12 @@ def append(
             return Place(stream_id, seq, SharedStreamState(head.state), is_repeat=True)
         check(head, entries)
         place = write(head, entries)
+        busy = busy_agents(stream_id) if answers else set()
         for answer in answers:
             answer.stream_id, answer.seq = stream_id, place.seq
+            answer.waits_since = answer.due_at if answer.agent in busy else None
         AgentAnswer.objects.bulk_create(answers)
-    return replace(place, owes=bool(answers))
+    return replace(place, owes=place.owes or bool(answers))
 
 
 def lock(stream_id: str) -> SharedStream:
@@ -239,4 +243,5 @@ def write(head: SharedStream, entries: Sequence[Entry]) -> Place:
         )
         for place, one in enumerate(entries, 1)
     )
-    return Place(head.pk, before + len(entries), state)
+    owes = bool(wake_stream(head.pk)) if state is SharedStreamState.ACTIVE and changes else False
+    return Place(head.pk, before + len(entries), state, owes=owes)

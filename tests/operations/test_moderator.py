@@ -1,61 +1,24 @@
 """The moderator: agents answer the messages of a shared stream, each event becomes a chunk once, in order."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
-import orjson
 import pytest
 
-from a2a.requests import EndSharedStream, SendMessage, SendToSharedStream, StartSharedStream
+from a2a.requests import SendMessage, SendToSharedStream
 from a2a.shared_streams import ChunkRole
 from a2a.types import Message, Part, Role
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
-from tasks_app.models import AgentAnswer, Chunk, Event, SharedStream, Task
+from tasks_app.models import AgentAnswer, Chunk, Event, Task
 from tasks_app.operations import Context, perform
 from tasks_app.operations.moderator import Moderator
 from tasks_app.shared_streams.answers import release_all, take_turns, transfer
 from tasks_app.shared_streams.log import Entry
-from tests.conftest import SLACK, Person, person, until
+from tests.conftest import Person, person, until
+from tests.operations.conversations import answered, ask, chunks, say, start, talk
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-
-
-async def ask(who: Person, request: Any) -> Any:
-    return await perform(request, Context(caller=who.caller))
-
-
-async def start(who: Person, *participants: str) -> str:
-    stream = await ask(who, StartSharedStream(participants=participants))
-    return str(stream.id)
-
-
-async def say(who: Person, stream_id: str, text: str = "hello") -> None:
-    await ask(who, SendToSharedStream(stream_id=stream_id, parts=(Part(text=text),), role=ChunkRole.USER))
-
-
-async def answered(moderator: Moderator | None = None) -> None:
-    async with asyncio.timeout(20 + SLACK):
-        await (moderator or Moderator()).finish()
-
-
-async def read(function: Callable[[], Any]) -> Any:
-    return await bridge.ask(DoSlowly(function))
-
-
-def chunks(stream_id: str) -> list[tuple[str, str, bool]]:
-    """Return the author, the text and the mark of the end of each chunk."""
-    rows = list(Chunk.objects.filter(stream_id=stream_id).order_by("seq"))
-    assert [row.seq for row in rows] == list(range(1, len(rows) + 1)), "the numbers have gaps"
-    return [
-        (row.author, "".join(part.get("text", "?") for part in orjson.loads(row.parts)), row.is_last) for row in rows
-    ]
-
-
-def talk(story: Callable[[], Any]) -> Any:
-    return asyncio.run(story())
 
 
 def test_each_agent_answers_a_message_in_the_name_of_its_author(
@@ -122,27 +85,6 @@ def test_an_agent_that_the_author_may_not_call_says_so(service: None, owner: Per
     by_author = {author: (text, is_last) for author, text, is_last in chunks(talk(story))}
     assert "scope" in by_author["scoped"][0]
     assert by_author["scoped"][1] is True
-
-
-def test_an_answer_waits_while_the_stream_is_paused(service: None, owner: Person) -> None:
-    completed = Task.objects.filter(state="completed")
-
-    async def story() -> tuple[str, int]:
-        stream_id = await start(owner, "form-coroutine")
-        await say(owner, stream_id)
-        await ask(owner, EndSharedStream(stream_id=stream_id, pauses=True))
-        moderator = Moderator()
-        await moderator.begin_turns()
-        work = asyncio.ensure_future(answered(moderator))
-        await asyncio.to_thread(until, lambda: bridge.do(DoSlowly(completed.exists)), "the agent has ended")
-        before = (await read(lambda: SharedStream.objects.get(pk=stream_id))).last_seq
-        await ask(owner, StartSharedStream(stream_id=stream_id))
-        await work
-        return stream_id, before
-
-    stream_id, before = talk(story)
-    assert before == 2
-    assert [text for _, text, _ in chunks(stream_id)] == ["hello", "the stream is paused", "resumed", "hello"]
 
 
 def test_another_moderator_goes_on_where_the_first_one_ended(service: None, owner: Person) -> None:
