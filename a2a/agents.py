@@ -81,6 +81,8 @@ class Agent(Struct, frozen=True, kw_only=True):
     version: str
     listed: bool
     """True for an agent on public cards and in the catalogue; False for one on extended cards only."""
+    failures_as_results: bool
+    """True for results in place of errors in the language of zones: a task that fails has the status `error`."""
     extensions: tuple[Extension, ...]
     input_modes: tuple[str, ...]
     output_modes: tuple[str, ...]
@@ -184,8 +186,8 @@ def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Register a function as an agent, with or without options: name, description, skills, timeout, attempts,
     retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, cost, max_latency,
-    max_input_tokens, max_output_tokens, privacy, version, listed, extensions, input_modes, output_modes. The fields of
-    a2a.agents.Agent describe them.
+    max_input_tokens, max_output_tokens, privacy, version, listed, failures_as_results, extensions, input_modes,
+    output_modes. The fields of a2a.agents.Agent describe them.
 
     Raises AgentDefinitionError with the file and line of the mistake.
     """

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from a2a.envelopes import Envelope, Member
+from a2a.envelopes import AnyMember, BadMember, Envelope, Member
 from a2a.envelopes.bare import ENVELOPE, form
 from a2a.errors import Error, InvalidRequest, MethodNotFound, VersionNotSupported
 from a2a.language import Dialect, Language, Method, Route
@@ -77,6 +77,15 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     def languages(self) -> tuple[Language, ...]:
         """All languages of its rows."""
         return tuple(language for row in self.rows for language in row.languages)
+
+    def require_id(self, member: AnyMember) -> AnyMember:
+        """Return the member, or a bad one if it lacks the id that its language needs."""
+        if member.id is not UNSET or not isinstance(member, Member):
+            return member
+        if not self._home(member.method).needs_id:
+            return member
+        error = InvalidRequest(detail="id is required: a call of this method is always answered")
+        return BadMember(id=None, error=error, method=member.method, source=member.source)
 
     def choose(self, member: Member, version: str | None, pin: str | None = None) -> tuple[Language, Method]:
         """Return the language of a call, and its method. Raises CallError."""

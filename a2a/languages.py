@@ -13,6 +13,7 @@ from a2a.choice import Endpoint, Row, by_version, by_version_of_path
 from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.dialects.acp import language as acp
 from a2a.dialects.adr import ENDPOINTS as ADR
+from a2a.dialects.zone import ROW as ZONE
 from a2a.envelopes import bare, jsonrpc
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
 from a2a.requests import SubscribeToTask
@@ -23,7 +24,7 @@ DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 
 FEW = 3
 """Reasons of one code that are named together."""
-ROWS: tuple[Row, ...] = (acp.ROW,)
+ROWS: tuple[Row, ...] = (acp.ROW, ZONE)
 """The rows of the endpoint of JSON-RPC for languages that are not A2A."""
 
 NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=discovery.encode_error)

@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     privacy: Privacy | None
     version: str
     listed: bool
+    failures_as_results: bool
     extensions: Sequence[str | Extension]
     input_modes: Sequence[str]
     output_modes: Sequence[str]
@@ -139,6 +140,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
     "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
+    "failures_as_results": Option(False, lambda v: isinstance(v, bool), "True or False"),
     "extensions": Option((), _extensions, "a list of different absolute URIs or Extension values, without commas"),
     "input_modes": Option(DEFAULT, _modes, _MODE_WORDS),
     "output_modes": Option(DEFAULT, _modes, _MODE_WORDS),

@@ -99,6 +99,15 @@ class StreamInvoke(Invoke, frozen=True, kw_only=True):
     """The cursor of the caller (Last-Event-ID)."""
 
 
+class Execute(SendMessage, frozen=True, kw_only=True):
+    """Execute the task that a message of a chat describes (zones). The call waits for its outcome, unless the caller
+    wants the id of the task, by which it polls. A call that is sent again under its idempotency key is done once.
+    """
+
+    secrets: dict[str, str] = {}
+    """Secrets for the agent alone, such as the token of a bot. They are never part of the message."""
+
+
 class Negotiate(Request, frozen=True, kw_only=True):
     """Ask what a call of some capabilities would get for a budget, before the call (ADR-002). Nothing is reserved."""
 

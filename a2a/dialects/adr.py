@@ -14,6 +14,7 @@ from a2a import errors
 from a2a.answers import Agreement, Answer, Frame, Offer, Result
 from a2a.choice import Endpoint, Row, by_method
 from a2a.dialects.json.json_1_0 import decode_message, decode_part, encode_part, task_of
+from a2a.dialects.outcomes import error_of, output_of
 from a2a.dialects.params import check, or_empty
 from a2a.dialects.schemas import adr as types
 from a2a.documents import EventDocument, TaskDocument
@@ -22,7 +23,7 @@ from a2a.errors import Error, InvalidParams
 from a2a.language import Cell, Column, Language, Method, Rest, Route
 from a2a.money import MICRO, MOST, usd
 from a2a.requests import Invoke, Negotiate, StreamInvoke
-from a2a.states import INTERRUPTED, TERMINAL, TaskState
+from a2a.states import INTERRUPTED, TERMINAL
 from a2a.types import Card, Json, Message, Part, Role, Terms
 
 # -------------------------------------------------------------------- errors
@@ -136,15 +137,8 @@ def encode_outcome(answer: Answer) -> bytes:
 
 
 def _output(status: str, parts: list[Part]) -> Json:
-    """Return the members with texts, data and files."""
-    texts = [part.text for part in parts if part.text is not None]
-    files = [encode_part(part) for part in parts if part.raw is not None or part.url is not None]
-    data = [part.data for part in parts if part.text is None and part.raw is None and part.url is None]
-    return (
-        {"status": status, "text": "".join(texts)}
-        | ({"data": data} if data else {})
-        | ({"files": files} if files else {})
-    )
+    """Return the members with the status, texts, data and files."""
+    return {"status": status} | output_of(parts)
 
 
 def refusal(result: Result | Frame) -> Error | None:
@@ -157,32 +151,13 @@ def refusal(result: Result | Frame) -> Error | None:
             if state not in TERMINAL and state not in INTERRUPTED:
                 detail = "the task goes on; the same call under the same X-Request-ID returns its outcome"
                 return errors.Timeout(taskId=task.id, detail=detail)
-            return _end(task.id, state, task.status)
+            return error_of(task.id, state, task.status)
         case TaskDocument(state=state):
-            return _end(result.id, state, result.status)
+            return error_of(result.id, state, result.status)
         case EventDocument(kind="statusUpdate", state=str(state)):
-            return _end(result.task_id, state, msgspec.json.decode(result.payload)["status"])
+            return error_of(result.task_id, state, msgspec.json.decode(result.payload)["status"])
         case _:
             return None
-
-
-def _end(task_id: str, state: str, status: str | Json) -> Error | None:
-    """Return the error of a task in this state, with the sentence of its status."""
-    if state not in (TaskState.FAILED, TaskState.REJECTED, TaskState.CANCELED):
-        return None
-    wire = orjson.loads(status) if isinstance(status, str) else status
-    message = decode_message(wire["message"]) if "message" in wire else None
-    text = (message and message.text) or f"the task is {state}"
-    if state == TaskState.REJECTED:
-        return InvalidParams(("params", text), taskId=task_id)
-    if state == TaskState.CANCELED:
-        return errors.TaskEnded(taskId=task_id, detail=text)
-    kind = _FAILURES.get(((message and message.metadata) or {}).get("reason", ""), errors.InvalidAgentResponse)
-    return kind(taskId=task_id, detail=text)
-
-
-_FAILURES: dict[str, type[Error]] = {kind.reason: kind for kind in (errors.Timeout, errors.BudgetExceeded)}
-"""The errors of failures whose status names their reason."""
 
 
 def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:

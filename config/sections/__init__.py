@@ -12,6 +12,7 @@ SECTIONS = (
         "shares",
         "calls",
         "shared_streams",
+        "zones",
         "retention",
         "identity",
         "oauth",

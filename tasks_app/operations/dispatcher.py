@@ -15,6 +15,7 @@ from a2a.requests import (
     DeletePushConfig,
     Describe,
     EndSharedStream,
+    Execute,
     FollowSharedStream,
     FollowTask,
     GetExtendedCard,
@@ -44,6 +45,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.operations import cards, descriptions, notifications, shared_streams, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
+from tasks_app.operations.execute import execute
 from tasks_app.operations.invoke import invoke
 from tasks_app.operations.negotiate import negotiate
 from tasks_app.operations.operation import Await, CallerLeft, Context, Done, Follow, Grant, Operation, RunQuick, Wait
@@ -63,6 +65,7 @@ OPERATIONS: dict[type[Request], Operation] = {
     StreamMessage: Operation(send, WRITE, STREAMING, cost=SEND_COST),
     Invoke: Operation(invoke, WRITE, cost=SEND_COST),
     StreamInvoke: Operation(invoke, WRITE, STREAMING, cost=SEND_COST),
+    Execute: Operation(execute, WRITE, cost=SEND_COST),
     Negotiate: Operation(negotiate, READ),
     GetTask: Operation(tasks.get, READ),
     ListTasks: Operation(tasks.list_tasks, READ, cost=5),

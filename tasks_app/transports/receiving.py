@@ -10,9 +10,9 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from a2a.choice import CallError
+from a2a.choice import CallError, Endpoint
 from a2a.documents import Encoded, join_pieces
-from a2a.envelopes import AnyMember, BadMember, Envelope, Member
+from a2a.envelopes import AnyMember, BadMember, Member
 from a2a.envelopes.body import nul_in
 from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.language import Language, Method
@@ -103,7 +103,7 @@ async def receive(call: Call, body: bytes) -> Reply | Batch:
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
             return refuse_stranger(call.open(None, body), call.wrap(None), error)
     try:
-        members = await parse(call.endpoint.envelope, body)
+        members = await parse(call.endpoint, body)
     except (ParseError, InvalidRequest) as error:
         return await refuse_body(call, body, error)
     return await receive_parsed(call, members, body)
@@ -122,9 +122,13 @@ async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body:
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
-async def parse(envelope: Envelope, body: bytes) -> AnyMember | list[AnyMember]:
+async def parse(endpoint: Endpoint, body: bytes) -> AnyMember | list[AnyMember]:
     """Parse a body, a large one off the loop. Raises ParseError and InvalidRequest."""
-    return await off_loop(envelope.parse, body) if len(body) > LARGE else envelope.parse(body)
+    read = endpoint.envelope.parse
+    members = await off_loop(read, body) if len(body) > LARGE else read(body)
+    if isinstance(members, list):
+        return [endpoint.require_id(member) for member in members]
+    return members if members.id is not UNSET else endpoint.require_id(members)
 
 
 async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | None = None) -> Reply:

@@ -180,7 +180,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         weight, members = None, None
         try:
             weight = _weigh(base, body)
-            members = await parse(ENDPOINT.envelope, body)
+            members = await parse(ENDPOINT, body)
             if isinstance(members, Member) and members.method == END:
                 # A client at its limit must be able to end a stream. Frames are read one at a time then.
                 return await end_stream(call, members, body, self._end_stream)

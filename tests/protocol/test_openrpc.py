@@ -45,17 +45,21 @@ def described(version: str) -> RpcDescription:
 # ------------------------------------------------------------------- methods
 
 
+OTHERS = [*ALL.by_name["acp"].methods, *ALL.by_name["zone"].methods]
+"""The methods of languages beside A2A."""
+
+
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_the_methods_of_a_version_are_described(dialect: Any) -> None:
     names = list(described(dialect.version).methods)
-    assert names == ["rpc.discover", *ALL.by_name["acp"].methods, *dialect.methods]
+    assert names == ["rpc.discover", *OTHERS, *dialect.methods]
 
 
 def test_without_a_version_each_name_is_in_its_newest_version() -> None:
     description = rpc_description()
     languages = {name: description.language(name) for name in description.methods}
     new, old, _ = DIALECTS
-    tables = [ALL.by_name["openrpc"], ALL.by_name["acp"], new, old]
+    tables = [ALL.by_name["openrpc"], ALL.by_name["acp"], ALL.by_name["zone"], new, old]
     assert languages == {name: language.name for language in tables for name in language.methods}
 
 

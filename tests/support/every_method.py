@@ -15,6 +15,7 @@ from a2a.requests import (
     DeletePushConfig,
     Describe,
     EndSharedStream,
+    Execute,
     FollowSharedStream,
     FollowTask,
     GetExtendedCard,
@@ -43,12 +44,14 @@ from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpe
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Json, Speaker
 from tests.support.vapora_speaker import VaporaSpeaker
+from tests.support.zone_speaker import ZoneSpeaker
 
 WISHES: dict[type[Request], str] = {
     SendMessage: "send",
     StreamMessage: "stream",
     Invoke: "invoke",
     StreamInvoke: "invoke/stream",
+    Execute: "execute",
     Negotiate: "negotiate",
     GetTask: "get",
     ListTasks: "list",
@@ -81,6 +84,7 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3", "a2a-0.3-kind"),
     "VAPORA": (VaporaSpeaker, None, "vapora"),
     "ADR-002": (AdrSpeaker, None, "adr"),
+    "zones": (ZoneSpeaker, None, "zone"),
 }
 """The speakers, each with its version and the name of its language. A new language needs one here."""
 assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"}

@@ -1,0 +1,88 @@
+"""The JSON of zones as types. Calls are checked against them, and the published JSON Schemas are made of them."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from a2a.dialects.params import Text
+from a2a.types import Json
+
+KEY = r"^[A-Za-z0-9._:-]{1,128}$"
+"""The pattern of an idempotency key."""
+Status = Literal["success", "accepted", "input_required", "error"]
+
+
+class AttachmentParams(Struct, kw_only=True):
+    """A file of the message: its content, or the address at which the agent finds it. Further members are ignored."""
+
+    name: str | None = None
+    mimetype: str | None = None
+    size: Annotated[int, Meta(ge=0)] | None = None
+    """The bytes of the file. One above the limit is skipped."""
+    url: str | None = None
+    content: str | None = None
+    """The content in base64."""
+
+
+class ExecuteParams(Struct, kw_only=True):
+    """A message of a chat to an agent. Further members are ignored."""
+
+    channel: Text
+    text: str
+    bot_token: Text
+    """The token by which the agent may read from the chat. It is never stored in clear, and never sent back."""
+    correlation_id: Text | None = None
+    """The caller's id of the whole exchange; that of the task if it is absent."""
+    thread_ts: str | None = None
+    """The thread of the message. Messages of one thread are one conversation."""
+    attachments: list[AttachmentParams] | None = None
+    team_id: str | None = None
+    user_id: str | None = None
+    agent: Text | None = None
+    """The agent to execute the task; the server's default if it is absent."""
+    task_id: Text | None = None
+    """The task whose question the message answers; a new task begins if it is absent."""
+    wait: bool | None = None
+    """False to be answered as soon as the task exists."""
+    idempotency_key: Annotated[str, Meta(pattern=KEY)] | None = None
+    """The id of the call. The same call under the same id is done once, and gets the outcome of the first."""
+
+
+class GetParams(Struct, kw_only=True):
+    """The task of a call that was accepted."""
+
+    task_id: Text
+
+
+class CardParams(Struct, kw_only=True):
+    """No params are needed."""
+
+
+class Skipped(Struct, kw_only=True):
+    """An attachment that the agent did not get."""
+
+    name: str
+    reason: str
+
+
+class ExecuteResult(Struct, kw_only=True):
+    """The outcome of a task, or its state so far."""
+
+    status: Status
+    response_text: str
+    """The text of the agent; with `accepted` the text so far, with `input_required` its question."""
+    correlation_id: str
+    task_id: str
+    data: list[Any] | UnsetType = UNSET
+    files: list[Json] | UnsetType = UNSET
+    skipped_attachments: list[Skipped] | UnsetType = UNSET
+    error: "ErrorObject | UnsetType" = UNSET
+    """The error, for an agent whose failures are results (`status` is `error`)."""
+
+
+class ErrorObject(Struct, kw_only=True):
+    """An error of a call."""
+
+    code: int
+    message: str
+    data: Json | UnsetType = UNSET

@@ -1,0 +1,136 @@
+"""Questions of a chat: authorised, limited and executed, with an answer that grows."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from a2a import errors
+from a2a.agents import agent
+from a2a.run import Run
+from tasks_app import models
+from tasks_app.exchanges.recording import recorder
+from tasks_app.zones.verification import Attachment, Question, Reply, ask
+from tests.conftest import Person, until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+TOKEN = "xoxb-never-stored-anywhere"
+STEPS: dict[str, asyncio.Event] = {}
+"""The gate of each text, which the reader of its first reply opens."""
+
+
+@agent
+async def grows(run: Run) -> AsyncIterator[Any]:
+    """Says one piece, and another when its reader has read the first."""
+    yield "one"
+    await STEPS[run.text].wait()
+    yield " and two"
+
+
+def answers(
+    person: Person, text: str = "hello", *, each: Callable[[Reply], None] = lambda reply: None, **more: Any
+) -> list[Reply]:
+    """Return all replies to a question."""
+
+    async def work() -> list[Reply]:
+        replies = []
+        async for reply in ask(Question(channel="C1", text=text, bot_token=TOKEN, **more), person.caller):
+            each(reply)
+            replies.append(reply)
+        return replies
+
+    return asyncio.run(work())
+
+
+def test_a_question_is_answered_by_the_default_agent(owner: Person) -> None:
+    *_, last = answers(owner)
+    assert (last.text, last.final) == ("hello", True)
+    task = models.Task.objects.get()
+    assert (task.id, task.agent, task.state) == (last.task_id, "echo", "completed")
+
+
+def test_an_answer_grows_and_its_last_reply_is_final(owner: Person) -> None:
+    opened: list[str] = []
+
+    def open_gate(reply: Reply) -> None:
+        opened.append(reply.text)
+        STEPS["grow"].release_from_any_thread()  # type: ignore[attr-defined]
+
+    STEPS["grow"] = Gate()
+    replies = answers(owner, "grow", agent="grows", each=open_gate)
+    assert replies[0].text.startswith("one")
+    assert [reply.final for reply in replies][-1:] == [True]
+    assert (replies[-1].text, len({reply.task_id for reply in replies})) == ("one and two", 1)
+    assert all(later.text.startswith(earlier.text) for earlier, later in itertools.pairwise(replies))
+
+
+class Gate(asyncio.Event):
+    """An event of the agents' loop that any thread may set."""
+
+    async def wait(self) -> Any:  # type: ignore[override]
+        self.loop = asyncio.get_running_loop()
+        return await super().wait()
+
+    def release_from_any_thread(self) -> None:
+        until(lambda: hasattr(self, "loop"), "the agent waits at its gate")
+        self.loop.call_soon_threadsafe(self.set)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("raises", errors.InvalidAgentResponse),
+        ("rejects", errors.InvalidParams),
+        ("sleeper", errors.Timeout),
+        ("nobody", errors.UnknownAgent),
+    ],
+)
+def test_a_failure_is_an_error(owner: Person, name: str, error: type[errors.Error]) -> None:
+    with pytest.raises(error):
+        answers(owner, agent=name)
+
+
+@pytest.mark.requirement("ZONE-14")
+def test_a_person_without_the_right_reaches_no_agent(owner: Person) -> None:
+    person = Person(owner.key, replace(owner.caller, scopes=frozenset({"tasks:read"})))
+    with pytest.raises(errors.MissingScope):
+        answers(person)
+    assert not models.Task.objects.exists()
+
+
+def test_a_question_under_the_same_key_is_executed_once(owner: Person) -> None:
+    first, second = answers(owner, key="Ev1")[-1], answers(owner, key="Ev1")[-1]
+    assert first == second
+    assert models.Task.objects.count() == 1
+
+
+def test_a_thread_is_one_conversation_and_another_is_not(owner: Person) -> None:
+    answers(owner, "first", thread="1.0")
+    answers(owner, "other", thread="2.0")
+    *_, last = answers(owner, "next", thread="1.0", agent="conversation")
+    assert "first" in last.text
+    assert "other" not in last.text
+
+
+def test_a_large_attachment_is_skipped_with_a_reason(owner: Person, settings: Any) -> None:
+    settings.A2A_ATTACHMENT_BYTES = 3
+    small, large = Attachment("a.txt", "text/plain", content="YWJj"), Attachment("b.txt", size=4, url="https://x/b")
+    *_, last = answers(owner, agent="files", attachments=(small, large))
+    ((facts),) = [task.metadata for task in models.Task.objects.all()]
+    assert last.final
+    assert facts is not None
+    assert "the attachment has 4 bytes, and may have 3" in str(facts)
+    assert "a.txt" not in str(facts)
+
+
+def test_a_question_is_recorded_without_its_token(owner: Person) -> None:
+    answers(owner, correlation_id="corr-1")
+    recorder.drain(5)
+    exchange = models.Exchange.objects.get()
+    assert (exchange.rpc_id, exchange.method, exchange.outcome) == ("corr-1", "execute_task", "result")
+    body = models.ExchangeBody.objects.get(exchange=exchange)
+    assert TOKEN not in body.request + body.response
+    assert "hello" in body.request
