@@ -140,6 +140,20 @@ class FindCaller(Work[Caller | None], Struct, frozen=True):
         return [caller_of(keys) or _expiry(keys) for keys in _rows_of(items)]
 
 
+class FindStored(Work[frozenset[str]], Struct, frozen=True):
+    """Finds which of some digests are those of stored keys. Beside a flood this costs a fraction of FindCaller."""
+
+    lane = "read"
+    repeatable = True
+
+    digests: tuple[str, ...]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[frozenset[str]]:
+        stored = _stored({digest for item in items for digest in item.digests})
+        return [stored.intersection(item.digests) for item in items]
+
+
 def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
     """Return the callers; None for a key that is unknown, revoked or expired."""
     return [caller_of(keys) for keys in _rows_of(items)]
@@ -148,7 +162,7 @@ def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
 def _rows_of(items: Sequence[FindCaller]) -> list[list[ApiKey]]:
     """Return the rows of each key."""
     all_digests = {digest for item in items for digest in item.digests}
-    if misses.is_flood() and not _exist(all_digests):
+    if misses.is_flood() and not _stored(all_digests):
         misses.count(len(items))
         return [[] for _ in items]
     keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=all_digests)
@@ -189,13 +203,13 @@ class Misses:
 misses = Misses()
 
 
-def _exist(all_digests: set[str]) -> bool:
-    """Return whether any of the keys is stored. A flood of wrong keys gets no further than this small statement, which
-    costs a fraction of the other one."""
+def _stored(all_digests: set[str]) -> frozenset[str]:
+    """Return the digests of stored keys among these. A flood of wrong keys gets no further than this small statement,
+    which costs a fraction of the other one."""
     condition, values = one_of("digest", sorted(all_digests))
     with prepared() as cursor:
-        cursor.execute(f"select 1 from {ApiKey._meta.db_table} where {condition} limit 1", values)
-        return cursor.fetchone() is not None
+        cursor.execute(f"select digest from {ApiKey._meta.db_table} where {condition}", values)
+        return frozenset(digest for (digest,) in cursor)
 
 
 def caller_of(keys: Sequence[ApiKey]) -> Caller | None:

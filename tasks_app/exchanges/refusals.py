@@ -106,22 +106,22 @@ class Tally:
         with self.lock:
             if minute != self.minute:
                 self.minute, self.totals = minute, {}
-            address = network_of(peer) or UNKNOWN
-            if address not in self.totals and len(self.totals) >= ADDRESSES:
-                address = OTHERS
+            address = self._row_of(peer)
             total = self.totals[address] = self.totals.get(address, 0) + 1
             count = self.waiting.setdefault((minute, address), Count())
             count.add(_count_of(status, recorded=total <= RECORDED))
             self._plan()
         return total <= RECORDED
 
-    def count_unrecorded(self, peer: str | None, status: int) -> bool:
-        """Count a refusal, unless it is among those that are recorded; return whether it was counted."""
+    def records(self, peer: str | None) -> bool:
+        """Return whether the next refusal of an address is among those that are recorded."""
         with self.lock:
-            if self.minute is None or self.totals.get(network_of(peer) or UNKNOWN, 0) < RECORDED:
-                return False
-        self.count(peer, status)
-        return True
+            return self.totals.get(self._row_of(peer), 0) < RECORDED
+
+    def _row_of(self, peer: str | None) -> str:
+        """Return the address in whose row a refusal is counted."""
+        address = network_of(peer) or UNKNOWN
+        return address if address in self.totals or len(self.totals) < ADDRESSES else OTHERS
 
     def _plan(self) -> None:
         loop = asyncio.get_running_loop()

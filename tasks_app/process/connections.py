@@ -5,6 +5,7 @@ import asyncio
 import resource
 import socket
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -39,8 +40,8 @@ SPARE = 16
 
 Whole = tuple[int, list[tuple[bytes, bytes]], bytes]
 """A whole answer: its status, headers and body."""
-Early = Callable[[bytes], Whole | None]
-"""Returns the answer to a request by its body, or None if the application itself must answer it."""
+Early = Callable[[bytes], "Whole | asyncio.Future[Whole | None] | None"]
+"""Returns the answer to a request by its body, or a future of it, or None if the application itself must answer it."""
 
 
 class Refused(Exception):
@@ -281,7 +282,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(self.cycle, self.app)
 
     def _answer_early(self, early: Early, cycle: RequestResponseCycle) -> bool:
-        """Write the answer to a request whose body is there; return whether there was one.
+        """Write the answer to a request whose body is there; return whether there is one, now or later.
 
         A flood of such requests costs a fraction of what it would cost with a task of the loop for each.
         """
@@ -289,6 +290,23 @@ class Connection(HttpToolsProtocol):
         if answer is None:
             return False
         self.early = None
+        if isinstance(answer, asyncio.Future):
+            answer.add_done_callback(partial(self._answer_after, cycle))
+        else:
+            self._write(answer, cycle)
+        return True
+
+    def _answer_after(self, cycle: RequestResponseCycle, answer: "asyncio.Future[Whole | None]") -> None:
+        """Write the answer that a future has brought. Without one the application answers."""
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        if self.flow.write_paused or answer.cancelled() or (whole := answer.result()) is None:
+            super()._start_asgi_task(cycle, self.app)
+        else:
+            self._write(whole, cycle)
+
+    def _write(self, answer: Whole, cycle: RequestResponseCycle) -> None:
+        """Write an answer that does not come from the application."""
         status, headers, body = answer
         fields = [*self.server_state.default_headers, *headers, *([] if cycle.keep_alive else [_CLOSE])]
         head = b"".join([part for name, value in fields for part in (name, b": ", value, b"\r\n")])
@@ -297,7 +315,6 @@ class Connection(HttpToolsProtocol):
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
-        return True
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

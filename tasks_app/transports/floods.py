@@ -1,40 +1,75 @@
-"""Refusals of addresses with too many wrong credentials, without a request of Django, an exchange, and a task of the
-loop.
+"""Refusals of floods of wrong credentials, without a request of Django, an exchange, and a task of the loop.
+
+Addresses with too many wrong credentials are refused at once. While many unknown keys come from other addresses, all
+keys without a cached caller are looked up in groups, and the unknown ones are refused.
 
 The answers are those of receiving.receive(). Calls for which they would not be, such as those whose body cannot be
 read, go the usual way, and so do the first refusals of an address in a minute, which are recorded.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 from django.urls import Resolver404, resolve
+from msgspec import Struct
 
 from a2a import languages
-from a2a.envelopes import BadMember, Failure, Id, wrap
-from a2a.errors import InvalidRequest, ParseError, TooManyCalls
-from tasks_app.callers import strangers
+from a2a.envelopes import BadMember, Failure, Id, Wrapping, wrap
+from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCalls
+from a2a.language import Language, Method
+from tasks_app.callers import access, strangers
+from tasks_app.callers.api_keys import LONGEST, digests_of
 from tasks_app.callers.peers import origin_of, peer_in
-from tasks_app.callers.schemes import evidence_in
+from tasks_app.callers.schemes import Evidence, challenge, evidence_in
 from tasks_app.exchanges.refusals import tally
 from tasks_app.ids import uuid7
 from tasks_app.process.connections import Early, Whole
-from tasks_app.transports.call import SMALL
+from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.http import header_of, headers_of, request_id_in
 from tasks_app.transports.keys import is_cached
+from tasks_app.transports.receiving import early_choice
+from tasks_app.transports.refusing import EarlyChoice, explain
+from tasks_app.transports.unknown_keys import LookUps
 
 MAX_CACHED_PATH = 128
 """Characters of a path whose endpoint is cached."""
+MAX_CACHED_NAME = 64
+"""Characters of a header whose name is cached."""
 UNUSUAL = frozenset({"HTTP_ORIGIN", "HTTP_CONTENT_ENCODING"})
 """Headers of calls that go the usual way: of pages of other origins, and of bodies that cannot be read."""
-TOO_MANY = 429
-"""The status of the refusals."""
+KEYS = frozenset({"bearer", "key"})
+"""The schemes whose evidence is an API key."""
+
+look_ups = LookUps()
+"""The look-ups of this process."""
+
+
+class Head(Struct):
+    """The head of a call that may be refused."""
+
+    meta: Mapping[str, str]
+    """The headers, named as in WSGI."""
+    peer: str | None
+    origin: str
+    """The address for limits of strangers."""
+    endpoint: str
+    """The name of the endpoint."""
+
+
+class Body(Struct):
+    """The part of a body that its refusal depends on."""
+
+    wrapping: Wrapping
+    choice: EarlyChoice | None
+    """The language of the call, for the refusal of an unknown key."""
 
 
 def refuse_early(scope: dict[str, Any]) -> Early | None:
     """Return the refusal of a request by its head; None for a request that is not refused, or not in this way."""
-    if not strangers.refuses_any() or scope["method"] != "POST" or scope["root_path"]:
+    is_flood = access.misses.is_flood()
+    if not (is_flood or strangers.refuses_any()) or scope["method"] != "POST" or scope["root_path"]:
         return None
     path = scope["path"]
     endpoint = _endpoint(path) if len(path) <= MAX_CACHED_PATH else None
@@ -45,46 +80,104 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if evidence is None or is_cached(evidence):
         return None
     peer = peer_in(meta)
-    origin = origin_of(peer, partial(header_of, meta))
+    head = Head(meta, peer, origin_of(peer, partial(header_of, meta)), endpoint)
     try:
-        strangers.check_failures(origin)
+        strangers.check_failures(head.origin)
     except TooManyCalls as error:
-        return partial(_refuse, meta, peer, origin, endpoint, error)
-    return None
+        return partial(_refuse_address, head, error)
+    return partial(_look_up, head, evidence) if is_flood and _is_key(evidence) else None
 
 
-def _refuse(
-    meta: Mapping[str, Any], peer: str | None, origin: str, endpoint: str, error: TooManyCalls, body: bytes
-) -> Whole | None:
+def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | None:
     """Return the answer to a call of a refused address; None if it goes the usual way."""
-    if len(body) > SMALL:
+    call = _read(head, body)
+    if call is None or tally.records(head.peer):
         return None
     try:
-        members = languages.ALL.endpoints[endpoint].envelope.parse(body)
+        strangers.check_calls(head.origin)
+    except TooManyCalls as earlier:
+        error = earlier
+    return _refuse(head, call, error)
+
+
+def _look_up(head: Head, evidence: Evidence, body: bytes) -> "asyncio.Future[Whole | None] | None":
+    """Return a future of the answer to a call whose key is unknown, or of None; None if it goes the usual way."""
+    call = _read(head, body)
+    if call is None:
+        return None
+    return look_ups.add(digests_of(evidence), partial(_refuse_key, head, call))
+
+
+def _refuse_key(head: Head, call: Body) -> Whole | None:
+    """Count an unknown key, and return the answer to its call; None if it goes the usual way."""
+    if tally.records(head.peer):
+        return None
+    access.misses.count(1)
+    try:
+        strangers.check_calls(head.origin)
+        strangers.check_failures(head.origin)
+        strangers.count_failure(head.origin)
+    except TooManyCalls as error:
+        return _refuse(head, call, error)
+    return _refuse(head, call, InvalidKey())
+
+
+def _read(head: Head, body: bytes) -> Body | None:
+    """Return the part of a body that its refusal depends on; None for a body that goes the usual way."""
+    if len(body) > SMALL:
+        return None
+    endpoint = languages.ALL.endpoints[head.endpoint]
+    try:
+        members = endpoint.envelope.parse(body)
     except (ParseError, InvalidRequest):
         return None
     if isinstance(members, BadMember):
         return None
     rpc_id = None if isinstance(members, list) or not isinstance(members.id, str | int | float) else members.id
-    if not tally.count_unrecorded(peer, TOO_MANY):
-        return None
-    try:
-        strangers.check_calls(origin)
-    except TooManyCalls as earlier:
-        error = earlier
-    failure, media = _failure(endpoint, rpc_id, error.retry_after, tuple(error.facts.items()))
-    headers = {"Content-Type": media} | headers_of(request_id_in(meta) or uuid7(), None)
-    headers |= {"Retry-After": str(error.retry_after), "Content-Length": str(len(failure.payload))}
+    return Body(_wrap(head.endpoint, rpc_id), early_choice(endpoint, members))
+
+
+def _refuse(head: Head, call: Body, error: Error) -> Whole:
+    """Count a refusal, and return its bytes."""
+    wrapping = call.wrapping
+    headers = {"Content-Type": wrapping.media} | headers_of(request_id_in(head.meta) or uuid7(), None)
+    if isinstance(error, TooManyCalls):
+        failure = _too_many(head.endpoint, wrapping.id, error.retry_after, tuple(error.facts.items()))
+        headers["Retry-After"] = str(error.retry_after)
+    else:
+        failure = _in_language(wrapping, *call.choice) if call.choice else _unknown(head.endpoint, wrapping.id)
+        headers["WWW-Authenticate"] = challenge("invalid_token")
+    tally.count(head.peer, failure.status)
+    headers["Content-Length"] = str(len(failure.payload))
     fields = [(name.lower().encode(), value.encode("latin1")) for name, value in headers.items()]
     return failure.status, fields, failure.payload
 
 
 @lru_cache(maxsize=256, typed=True)
-def _failure(name: str, rpc_id: Id, retry_after: int, facts: tuple[tuple[str, str], ...]) -> tuple[Failure, str]:
-    """Return the error in its envelope, and its media type. Most calls of a flood get the same bytes."""
+def _wrap(name: str, rpc_id: Id) -> Wrapping:
     endpoint = languages.ALL.endpoints[name]
-    wrapping = wrap(endpoint.envelope, rpc_id, endpoint.neutral)
-    return wrapping.failure(TooManyCalls(retry_after, **dict(facts))), wrapping.media
+    return wrap(endpoint.envelope, rpc_id, endpoint.neutral)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _too_many(name: str, rpc_id: Id, retry_after: int, facts: tuple[tuple[str, str], ...]) -> Failure:
+    """Return the error in its envelope. Most calls of a flood get the same bytes."""
+    return _wrap(name, rpc_id).failure(TooManyCalls(retry_after, **dict(facts)))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _unknown(name: str, rpc_id: Id) -> Failure:
+    """Return the error of an unknown key in its envelope."""
+    return _wrap(name, rpc_id).failure(InvalidKey())
+
+
+def _in_language(wrapping: Wrapping, language: Language, methods: Sequence[Method]) -> Failure:
+    """Return the error of an unknown key as a language has it that refuses strangers itself."""
+    error = InvalidKey()
+    explain(error, language, methods)
+    if language.dates_errors:
+        date(error)
+    return wrapping.failure(error, language)
 
 
 @lru_cache(maxsize=512)
@@ -103,9 +196,7 @@ def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
     them."""
     meta = {"REMOTE_ADDR": scope["client"][0]} if scope.get("client") else {}
     for field, value in scope["headers"]:
-        name = field.decode("latin1").upper().replace("-", "_")
-        if name not in {"CONTENT_LENGTH", "CONTENT_TYPE"}:
-            name = f"HTTP_{name}"
+        name = _usual_name(field) if len(field) <= MAX_CACHED_NAME else _name(field)
         text = value.decode("latin1")
         if name in meta:
             text = meta[name] + ("; " if name == "HTTP_COOKIE" else ",") + text
@@ -113,5 +204,20 @@ def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
     return meta
 
 
+def _name(field: bytes) -> str:
+    """Return the name of a header as in WSGI."""
+    name = field.decode("latin1").upper().replace("-", "_")
+    return name if name in {"CONTENT_LENGTH", "CONTENT_TYPE"} else f"HTTP_{name}"
+
+
+_usual_name = lru_cache(maxsize=512)(_name)
+
+
 def _is_json(meta: Mapping[str, str]) -> bool:
     return meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower().endswith("json")
+
+
+def _is_key(evidence: Evidence) -> bool:
+    """Return whether the evidence is an API key that may be stored."""
+    secret = evidence.secret
+    return evidence.scheme in KEYS and not (isinstance(secret, str) and len(secret) > LONGEST)

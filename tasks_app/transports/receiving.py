@@ -118,7 +118,7 @@ async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body:
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         rpc_id = None if single is None or single.id is UNSET else single.id
-        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, _early_choice(call, members))
+        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, early_choice(call.endpoint, members))
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
@@ -188,10 +188,10 @@ def _choose(call: Call, member: AnyMember) -> Choice:
         return error
 
 
-def _early_choice(call: Call, members: AnyMember | list[AnyMember]) -> EarlyChoice | None:
+def early_choice(endpoint: Endpoint, members: AnyMember | list[AnyMember]) -> EarlyChoice | None:
     """Return the language in which calls without a caller are refused, and their methods; None for the neutral one."""
     names = methods_of(members)
-    language = call.endpoint.early(names)
+    language = endpoint.early(names)
     if language is None:
         return None
     return language, [language.methods[name] for name in dict.fromkeys(names) if name in language.methods]

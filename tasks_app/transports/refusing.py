@@ -69,12 +69,12 @@ def refuse_stranger(
         return _refuse(exchange, wrapping, error, wrapping.failure(error))
     language, methods = choice
     if isinstance(error, Unauthenticated):
-        _explain(error, language, methods)
+        explain(error, language, methods)
     return _refuse(exchange, wrapping, error, early_failure(exchange, wrapping, error, language))
 
 
-def _explain(error: Unauthenticated, language: Language, methods: Sequence[Method]) -> None:
-    """Add the scopes of the methods to the facts of an error, and the address at which tokens are issued."""
+def explain(error: Unauthenticated, language: Language, methods: Sequence[Method]) -> None:
+    """Add the scopes of the methods to the facts of a stranger's error, and the address at which tokens are issued."""
     rights = (None, *(OPERATIONS[method.request].right for method in methods))
     scopes = (scope for right in rights for scope in scopes_of(right, language.spelling))
     error.facts["required"] = " ".join(dict.fromkeys(scopes))

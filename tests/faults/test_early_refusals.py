@@ -1,4 +1,5 @@
-"""Refusals of an address with too many wrong keys, which are written without a call of the application."""
+"""Refusals of addresses with too many wrong keys, and of unknown keys of a flood, which are written without a call of
+the application."""
 
 import re
 import socket
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tasks_app.callers.access import MANY_MISSES
 from tests.faults.conftest import Start
 from tests.faults.nodes import KEY, Node
 
@@ -114,3 +116,26 @@ async def test_an_early_refusal_is_that_of_the_usual_way(start: Start, connect: 
     old.write(posted(CALL % b"1", version="1.0"))
     assert "connection: close" in old.read().headers
     assert old.ended()
+
+
+async def test_an_unknown_key_of_a_flood_is_refused_as_ever(start: Start, connect: Callable[[Node], Wire]) -> None:
+    node = await start(A2A_ADDRESS_FAILURES="0")
+    wire = connect(node)
+    for number in range(MANY_MISSES + RECORDED):
+        wire.write(posted(CALL % b"1", key=f"wrong-{number}"))
+        wire.read()
+    for body, fields in CALLS:
+        wire.write(posted(body, USUAL, *fields))
+        usual = wire.read()
+        wire.write(posted(body, *fields))
+        assert wire.read() == usual, body[:80]
+        assert usual.status.startswith("HTTP/1.1 4")
+    first = posted(CALL % b"1")
+    wire.write(first + posted(CALL % b"2") + posted(CALL % b"3", key=KEY) + first[:30], first[30:-20], first[-20:])
+    assert [wire.read().status.split()[1] for _ in range(4)] == ["401", "401", "200", "401"]
+    left = connect(node)
+    left.write(first)
+    left.close()
+    wire.write(posted(CALL % b"1", "Connection: close"))
+    assert "connection: close" in wire.read().headers
+    assert wire.ended()
