@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import Error
+from a2a.memory import MemoryDeletion, MemoryDocument, MemoryPage
 from a2a.money import Cost
 from a2a.shared_streams import ChunkReceipt, SharedStreamDocument
 from a2a.types import Card, Json, Message, PushConfig
@@ -98,6 +99,9 @@ Result = (
     | Description
     | SharedStreamDocument
     | ChunkReceipt
+    | MemoryDocument
+    | MemoryPage
+    | MemoryDeletion
     | Agreement
     | None
 )

@@ -13,6 +13,7 @@ Error
 |- UnsupportedOperation
 |  `- TaskEnded                                     a task that has ended takes no message and no subscriber
 |- SharedStreamNotFound, SharedStreamClosed         a shared stream that is unknown, or has ended
+|- MemoryNotFound                                   no entry of the memory has the key
 |- UnknownAgent                                     no agent or skill has the name
 |- IdempotencyConflict                              one message id with two contents
 |  `- ChunkConflict (twin)                          one number of a chunk with two contents
@@ -163,6 +164,13 @@ class SharedStreamClosed(Error):
     sentence = "Stream already closed"
 
 
+class MemoryNotFound(Error):
+    """The caller has no entry of this key in its memory, or it has expired. Entries of other owners do not count."""
+
+    reason = "MEMORY_NOT_FOUND"
+    sentence = "Memory entry not found"
+
+
 class ContentTypeNotSupported(Error):
     """The agent does not accept the media type of a part, or returns none of `acceptedOutputModes`."""
 
@@ -270,8 +278,8 @@ class BudgetExceeded(Error):
 
 
 class PermissionDenied(Error):
-    """The permissions of the caller do not include a phase of a workflow or a batch operation. The facts `kind` and
-    `name` say which. An agent or a skill that a caller may not use is UNKNOWN_AGENT.
+    """The permissions of the caller do not include a phase of a workflow, a batch operation or a namespace. The facts
+    `kind` and `name` say which. An agent or a skill that a caller may not use is UNKNOWN_AGENT.
     """
 
     reason = "PERMISSION_DENIED"

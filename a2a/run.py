@@ -12,6 +12,7 @@ from a2a.callers import UNKNOWN_CALLER, Caller
 from a2a.drafts import Drafts
 from a2a.files import is_stored
 from a2a.inbox import Inbox
+from a2a.memory import Memory, MemoryDoor
 from a2a.mistakes import WrongValue, wrong_value
 from a2a.money import micros_of, usd
 from a2a.spending import Spending
@@ -154,6 +155,7 @@ class Run:
         preferences: Preferences = NO_PREFERENCES,
         files: Files | None = None,
         spending: Spending | None = None,
+        memory: MemoryDoor | None = None,
     ) -> None:
         self.agent = agent
         self.task_id = task_id
@@ -181,6 +183,7 @@ class Run:
         self.drafts = Drafts()
         """The actions that the agent has built and not yielded."""
         self._files = files
+        self.memory_door = memory
         self.spending = spending or Spending()
         """The cost of the task so far, and its limit."""
         self.inbox = Inbox()
@@ -231,6 +234,14 @@ class Run:
             raise ValueError('an agent that spends money declares what a task costs: @agent(cost=("0.01", "0.20"))')
         if not self.spending.report(micros_of(amount)):
             raise BudgetSpent(self.spending.describe())
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the owner of the task, which all agents of the owner share. Raises LookupError where there is
+        none."""
+        if self.memory_door is None:
+            raise LookupError("this run has no memory: a server gives one, and so does a2a.testing.play")
+        return Memory(self.memory_door)
 
     async def read(self, part: Part) -> bytes:
         """Return the bytes of a file or a text. Raises ValueError for a link to another server and for data."""

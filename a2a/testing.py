@@ -22,7 +22,9 @@ from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
 from a2a.dialects.json.json_1_0 import check_encodable
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
+from a2a.memory import MemoryDoor
 from a2a.money import micros_of
+from a2a.play_memory import PlayMemory
 from a2a.run import Action, Preferences, Reply, Run, Say, parts_of
 from a2a.scribe import Scribe, ends_run
 from a2a.spending import Spending
@@ -87,7 +89,8 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
             accepts=self.run.accepts, extensions=self.run.extensions, caller=caller or self.run.caller
         )
         task, money = fold(self.task, [again]), Spending(self.run.spending.limit, self.run.spending.spent)
-        return _play(self.run.agent, task, self.run.conversation, self.run.metadata, preferences, 1, money)
+        memory = self.run.memory_door or PlayMemory()
+        return _play(self.run.agent, task, self.run.conversation, self.run.metadata, preferences, 1, money, memory)
 
 
 def play(
@@ -101,6 +104,7 @@ def play(
     extensions: Sequence[str] = (),
     attempt: int = 1,
     budget: str | float | Decimal | None = None,
+    memory: PlayMemory | None = None,
 ) -> Rehearsal:
     """Run an agent with a message: text, data, bytes, a Part, a list of these, or a whole Message.
 
@@ -113,7 +117,7 @@ def play(
     task = fold(blank, [MessageAdded(message=_message(message, blank))])
     preferences = Preferences(accepts=tuple(accepts), extensions=tuple(extensions), caller=caller)
     spending = Spending(None if budget is None else micros_of(budget))
-    return _play(agent, task, tuple(conversation), metadata, preferences, attempt, spending)
+    return _play(agent, task, tuple(conversation), metadata, preferences, attempt, spending, memory or PlayMemory())
 
 
 def _play(
@@ -124,6 +128,7 @@ def _play(
     preferences: Preferences,
     attempt: int,
     spending: Spending,
+    memory: MemoryDoor,
 ) -> Rehearsal:
     messages = [message for message in task.history if message.role is Role.USER]
     run = Run(
@@ -138,6 +143,7 @@ def _play(
         metadata=metadata,
         preferences=preferences,
         spending=spending,
+        memory=memory,
     )
     numbers = count(1)
     scribe = Scribe(task.id, task.context_id, lambda: f"{len(messages)}-{next(numbers)}", turn=len(messages))

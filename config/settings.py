@@ -18,6 +18,7 @@ from config.sections.database import *
 from config.sections.files import *
 from config.sections.identity import *
 from config.sections.logins import *
+from config.sections.memory import *
 from config.sections.oauth import *
 from config.sections.process import *
 from config.sections.rates import *

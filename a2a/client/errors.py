@@ -249,6 +249,11 @@ class SharedStreamClosed(ServerError):
     advice = "Start another stream"
 
 
+class MemoryNotFound(ServerError):
+    reason = errors.MemoryNotFound.reason
+    advice = "Check the namespace and the key; the entry may have expired"
+
+
 class ContentTypeNotSupported(ServerError):
     reason = errors.ContentTypeNotSupported.reason
     advice = "Use the media types that the card lists"

@@ -49,6 +49,7 @@ COLUMN: Column = {
     errors.VersionNotSupported: Cell(-32600, 400, reason=_WRONG),
     errors.SharedStreamNotFound: Cell(-38001, 404),
     errors.SharedStreamClosed: Cell(-38004, 409),
+    errors.MemoryNotFound: Cell(-38001, 404),
     errors.UnknownAgent: Cell(-32000, 404, reason=_AWAY),
     errors.BudgetExceeded: Cell(-32001, 402),
     errors.Timeout: Cell(-32002, 408),

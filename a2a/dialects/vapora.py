@@ -32,6 +32,7 @@ COLUMN: Column = {
     errors.VersionNotSupported: Cell(-32600, 400),
     errors.SharedStreamNotFound: Cell(DOMAIN, 400),
     errors.SharedStreamClosed: Cell(DOMAIN, 409, reason=errors.UnsupportedOperation.reason),
+    errors.MemoryNotFound: Cell(DOMAIN, 400),
     errors.UnknownAgent: Cell(DOMAIN, 400),
     errors.BudgetExceeded: Cell(DOMAIN, 402),
     errors.Timeout: Cell(DOMAIN, 504),

@@ -52,6 +52,7 @@ COLUMN: Column = {
     errors.VersionNotSupported: Cell(-32600),
     errors.SharedStreamNotFound: Cell(-38001, reason=errors.TaskNotFound.reason),
     errors.SharedStreamClosed: Cell(-38001, reason=errors.TaskNotFound.reason),
+    errors.MemoryNotFound: Cell(-38001, reason=errors.TaskNotFound.reason),
     errors.UnknownAgent: Cell(-38005),
     errors.BudgetExceeded: Cell(-38006),
     errors.Timeout: Cell(-32001),

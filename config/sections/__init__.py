@@ -13,6 +13,7 @@ SECTIONS = (
         "calls",
         "shared_streams",
         "zones",
+        "memory",
         "retention",
         "identity",
         "oauth",

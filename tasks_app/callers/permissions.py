@@ -1,4 +1,5 @@
-"""The permissions of a caller beside its scopes, for agents, skills, phases of workflows and batch operations.
+"""The permissions of a caller beside its scopes, for agents, skills, phases of workflows, batch operations and
+namespaces of the memory.
 
 An agent that a caller may not use is to that caller as one that does not exist.
 """

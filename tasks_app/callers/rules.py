@@ -1,4 +1,4 @@
-"""Rules of callers: which names of agents, skills, phases of a workflow and batch operations they may use, as data.
+"""Rules of callers: which agents, skills, phases of a workflow, batch operations and namespaces they may use, as data.
 
 The rules of a principal are those of its rows in Permission and those of its tenant. They are stored beside both as
 JSON, so that the statement that finds a caller reads them too.
@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from tasks_app.models import Principal
 
-Kind = Literal["agent", "skill", "phase", "operation"]
-"""The kind of thing that a rule is about. A phase is one of a workflow, an operation one of a batch."""
+Kind = Literal["agent", "skill", "phase", "operation", "namespace"]
+"""The kind of thing that a rule is about. A phase is one of a workflow, an operation one of a batch, a namespace one of
+the memory."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LONGEST = 128
 """Characters of the longest pattern."""

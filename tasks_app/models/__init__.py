@@ -9,6 +9,7 @@ from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant, UserLink
 from tasks_app.models.clients import OAuthClient
 from tasks_app.models.exchanges import Exchange, ExchangeBody
+from tasks_app.models.memory import MemoryEntry, MemoryUse
 from tasks_app.models.operators import OperatorDevice, OperatorReach, OperatorToken
 from tasks_app.models.permissions import Permission
 from tasks_app.models.processes import Process
@@ -37,6 +38,8 @@ __all__ = [
     "ExchangeBody",
     "File",
     "IdempotencyKey",
+    "MemoryEntry",
+    "MemoryUse",
     "OAuthClient",
     "OperatorDevice",
     "OperatorReach",

@@ -9,6 +9,7 @@ from django.conf import settings
 from a2a.answers import Result
 from a2a.errors import TaskNotFound, Unavailable
 from a2a.language import Spelling
+from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -43,7 +44,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, descriptions, notifications, shared_streams, tasks, webhooks
+from tasks_app.operations import cards, descriptions, memory, notifications, shared_streams, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.execute import execute
 from tasks_app.operations.invoke import invoke
@@ -81,6 +82,11 @@ OPERATIONS: dict[type[Request], Operation] = {
     SendToSharedStream: Operation(shared_streams.send_message, WRITE_STREAMS, cost=10),
     SendChunk: Operation(shared_streams.send_chunk, WRITE_STREAMS),
     EndSharedStream: Operation(shared_streams.end, WRITE_STREAMS, cost=2),
+    StoreMemory: Operation(memory.store_entry, WRITE, cost=2),
+    RetrieveMemory: Operation(memory.retrieve, READ),
+    ListMemory: Operation(memory.list_memory, READ, cost=5),
+    DeleteMemory: Operation(memory.delete_entry, WRITE, cost=2),
+    SearchMemory: Operation(memory.search_memory, READ, cost=5),
     NotifyOfTask: Operation(notifications.receive, READ_WEBHOOKS),
     GetExtendedCard: Operation(cards.extended_card, READ, EXTENDED_CARD),
     Describe: Operation(partial(descriptions.describe, scope_of=scope_of), READ),

@@ -26,6 +26,8 @@ from tasks_app.event_log import FindKey, KeyTarget, Release, Reserve
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
+from tasks_app.memory.entries import holder_for
+from tasks_app.memory.runs import RunMemory
 from tasks_app.operations.admission import charge
 from tasks_app.operations.advances import Advance, advances
 from tasks_app.operations.attachments import check_references, store_files
@@ -172,6 +174,7 @@ def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Pre
             metadata=request.metadata,
             preferences=preferences,
             files=run_files,
+            memory=RunMemory(holder_for(context.caller, agent.name)),
         ),
         key=KeyRow(
             owner_id=context.caller.owner_id,

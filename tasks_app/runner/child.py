@@ -24,6 +24,7 @@ from a2a.run import Action, Failure, Retry, Run
 from a2a.scribe import ends_run
 from a2a.spending import Spending
 from tasks_app.files import run_files
+from tasks_app.memory.runs import RunMemory
 from tasks_app.runner.pipe import (
     Cancel,
     Done,
@@ -135,6 +136,7 @@ def _run_of(order: Order) -> Run:
         preferences=order.preferences,
         files=run_files,
         spending=Spending(order.limit, order.spent),
+        memory=RunMemory(order.holder) if order.holder else None,
     )
 
 

@@ -34,6 +34,7 @@ from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.log_fields import run_fields
+from tasks_app.memory.runs import memory_of
 from tasks_app.runner import retries
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
@@ -281,6 +282,7 @@ class Execution:
             preferences=preferences,
             files=run_files,
             spending=Spending(self.read.budget, self.read.spent),
+            memory=memory_of(self.read),
         )
         if self.writer:
             self.writer.inbox = self.run.inbox

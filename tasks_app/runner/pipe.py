@@ -8,6 +8,8 @@ from msgspec import Struct
 from a2a.mistakes import not_json
 from a2a.run import Action, Ask, Chunk, Preferences, Reject, Reply, Run, Say
 from a2a.types import Json, Message
+from tasks_app.memory.entries import Holder
+from tasks_app.memory.runs import holder_of
 
 RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
 """The kind of an error: Failure, Retry, a mistake of the agent's author, no memory, or any other."""
@@ -32,6 +34,8 @@ class Order(Struct, frozen=True, kw_only=True):
     limit: int | None
     """The most that the task may cost, in millionths of a dollar."""
     spent: int
+    holder: Holder | None = None
+    """The holder of the memory."""
 
 
 class NewMessage(Struct, frozen=True, tag=True):
@@ -112,6 +116,7 @@ def order_of(run: Run) -> Order:
         preferences=run.preferences,
         limit=run.spending.limit,
         spent=run.spending.spent,
+        holder=holder_of(run.memory_door),
     )
 
 

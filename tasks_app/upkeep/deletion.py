@@ -12,7 +12,7 @@ from msgspec import Struct
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Do, R, Work
-from tasks_app.upkeep.row_kinds import Batch, RowKind
+from tasks_app.upkeep.row_kinds import Portion, RowKind
 
 MIN_ROWS, MAX_ROWS = 200, 5000
 """Rows of a step on PostgreSQL. In smaller steps the round trips would take most of the time on a busy machine."""
@@ -74,7 +74,7 @@ def release_lock() -> None:
 class Step(Struct, frozen=True):
     """The result of one step, and how long the database took for it."""
 
-    batch: Batch
+    portion: Portion
     seconds: float
 
 
@@ -90,7 +90,7 @@ class Deletion:
         """Delete the next rows older than the time. With `alone`, return None while another process deletes."""
         step = run_on_lane(partial(self._delete_next, before, alone))
         if step is not None:
-            self.place = step.batch.place
+            self.place = step.portion.place
             self._adapt(step)
         return step
 
@@ -98,8 +98,8 @@ class Deletion:
         if alone and not take_lock():
             return None
         began = time.monotonic()
-        batch = self.kind.delete(before, self.place, self.rows)
-        return Step(batch, time.monotonic() - began)
+        portion = self.kind.delete(before, self.place, self.rows)
+        return Step(portion, time.monotonic() - began)
 
     def _adapt(self, step: Step) -> None:
         """Bring the number of rows nearer to the target duration.
@@ -108,6 +108,6 @@ class Deletion:
         """
         target = POSTGRES_SECONDS if on_postgres() else SQLITE_SECONDS
         factor = min(GROWTH, max(0.5, target / max(step.seconds, 0.0001)))
-        if factor < 1 or step.batch.more:
+        if factor < 1 or step.portion.more:
             fewest, most = (MIN_ROWS, MAX_ROWS) if on_postgres() else (SQLITE_MIN_ROWS, SQLITE_MAX_ROWS)
             self.rows = min(most, max(fewest, int(self.rows * factor)))

@@ -19,8 +19,8 @@ def purge(kind: RowKind, before: datetime) -> Iterator[int]:
         step = deletion.delete_next(before, alone=False)
         if step is None:
             return
-        more = step.batch.more
-        yield step.batch.count
+        more = step.portion.more
+        yield step.portion.count
         time.sleep(step.seconds if more else 0.0)
 
 

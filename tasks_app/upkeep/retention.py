@@ -89,7 +89,7 @@ class Pass:
             return self._end()
         if step is None:
             return None
-        self.more = step.batch.more
+        self.more = step.portion.more
         position = self.kind.time_of(self.deletion.place) if self.more and self.deletion.place else before
         self.lag = max(0.0, (before - position).total_seconds())
         share = SHARE + (MAX_SHARE - SHARE) * min(1.0, self.lag / LAG_LIMIT)

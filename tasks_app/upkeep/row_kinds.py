@@ -19,6 +19,7 @@ from a2a.states import TERMINAL
 from tasks_app.audit import deletion
 from tasks_app.database.sql import among, on_postgres, one_of, sql_time
 from tasks_app.ids import uuid7_at
+from tasks_app.memory.expiry import overdue, remove_overdue
 from tasks_app.models import (
     AgentAnswer,
     AuditEntry,
@@ -51,7 +52,7 @@ DONE = (DeliveryState.DELIVERED, DeliveryState.SUPERSEDED)
 """States of deliveries that are deleted when exchanges of the same age are."""
 
 
-class Batch(Struct, frozen=True):
+class Portion(Struct, frozen=True):
     """The result of one step."""
 
     count: int
@@ -68,7 +69,7 @@ class RowKind(Struct, frozen=True, kw_only=True):
     name: str
     age: Callable[[], timedelta]
     """Returns the retention time."""
-    delete: Callable[[datetime, str, int], Batch]
+    delete: Callable[[datetime, str, int], Portion]
     """Deletes rows older than a time, from a place on, up to a number of rows."""
     old: Callable[[datetime], QuerySet[Any]]
     """Returns the queryset of the rows older than a time."""
@@ -100,16 +101,16 @@ returning {column}
 """
 
 
-def _delete_by_time(table: str, column: str, before: datetime, place: str, limit: int) -> Batch:
+def _delete_by_time(table: str, column: str, before: datetime, place: str, limit: int) -> Portion:
     start = datetime.fromisoformat(place) if place else datetime(1970, 1, 1, tzinfo=UTC)
     statement = (_BY_TIME_POSTGRES if on_postgres() else _BY_TIME_SQLITE).format(table=table, column=column)
     with connection.cursor() as cursor:
         cursor.execute(statement, (sql_time(start), sql_time(before), limit))
         if on_postgres():
             count, last = cursor.fetchone()
-            return Batch(count, last.isoformat() if last else place, count == limit)
+            return Portion(count, last.isoformat() if last else place, count == limit)
         times = [time for (time,) in cursor.fetchall()]
-    return Batch(len(times), f"{max(times)}+00:00" if times else place, len(times) == limit)
+    return Portion(len(times), f"{max(times)}+00:00" if times else place, len(times) == limit)
 
 
 # ------------------------------------------------------------- exchanges
@@ -128,35 +129,35 @@ returning id
 """
 
 
-def _delete_exchanges(before: datetime, place: str, limit: int) -> Batch:
+def _delete_exchanges(before: datetime, place: str, limit: int) -> Portion:
     values = (place, uuid7_at(before), limit)
     if on_postgres():
         with connection.cursor() as cursor:
             cursor.execute(_EXCHANGES_POSTGRES, values)
             count, last = cursor.fetchone()
-        return Batch(count, last or place, count == limit)
+        return Portion(count, last or place, count == limit)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_EXCHANGES_SQLITE, values)
         ids = [id for (id,) in cursor.fetchall()]
         _delete_where(cursor, _BODY, "exchange_id", ids)
-    return _batch(ids, place, limit)
+    return _portion(ids, place, limit)
 
 
 # -------------------------------------------------- replies and deliveries
 
 
-def _delete_audit(before: datetime, place: str, limit: int) -> Batch:
+def _delete_audit(before: datetime, place: str, limit: int) -> Portion:
     ids = deletion.delete_entries(uuid7_at(before), place, limit)
-    return _batch(ids, place, limit)
+    return _portion(ids, place, limit)
 
 
-def _delete_refused_calls(before: datetime, _place: str, limit: int) -> Batch:
+def _delete_refused_calls(before: datetime, _place: str, limit: int) -> Portion:
     old = RefusedCalls.objects.filter(hour__lt=before).order_by("hour", "pk").values_list("pk", flat=True)
     count, _ = RefusedCalls.objects.filter(pk__in=list(old[:limit])).delete()
-    return Batch(count, "", count == limit)
+    return Portion(count, "", count == limit)
 
 
-def _delete_replies(before: datetime, place: str, limit: int) -> Batch:
+def _delete_replies(before: datetime, place: str, limit: int) -> Portion:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             f"select id from {_REPLY} where id > %s and id < %s order by id limit %s {_skip_locks()}",
@@ -165,10 +166,10 @@ def _delete_replies(before: datetime, place: str, limit: int) -> Batch:
         ids = [id for (id,) in cursor.fetchall()]
         _release_files(cursor, ids)
         _delete_where(cursor, _REPLY, "id", ids)
-    return _batch(ids, place, limit)
+    return _portion(ids, place, limit)
 
 
-def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
+def _delete_deliveries(before: datetime, place: str, limit: int) -> Portion:
     states, values = one_of("state", DONE)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
@@ -178,7 +179,7 @@ def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
         ids = [id for (id,) in cursor.fetchall()]
         _delete_where(cursor, _TRY, "delivery_id", ids)
         _delete_where(cursor, _DELIVERY, "id", ids)
-    return _batch(ids, place, limit)
+    return _portion(ids, place, limit)
 
 
 # ----------------------------------------------------------------- tasks
@@ -193,10 +194,10 @@ order by id limit %s
 """
 
 
-def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
+def _delete_tasks(before: datetime, place: str, limit: int) -> Portion:
     """Delete ended tasks with all their rows.
 
-    The limit counts events, because they are most of a task's rows. A batch has at least one task, however large.
+    The limit counts events, because they are most of a task's rows. A portion has at least one task, however large.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"{_OLD_TASKS} {_skip_locks()}", (place, uuid7_at(before), sql_time(before), limit))
@@ -209,12 +210,12 @@ def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
             ids.append(id)
             rows += events
         if _delete_deliveries_of(cursor, ids, limit):
-            return Batch(0, place, more=True)  # More deliveries may point at these tasks: delete those first.
+            return Portion(0, place, more=True)  # More deliveries may point at these tasks: delete those first.
         _release_files(cursor, ids)
         for model in (Event, Run, Webhook, RelayedTask):
             _delete_where(cursor, model._meta.db_table, "task_id", ids)
         _delete_where(cursor, _TASK, "id", ids)
-    return Batch(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
+    return Portion(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
 
 
 def _delete_deliveries_of(cursor: CursorWrapper, tasks: Sequence[str], limit: int) -> bool:
@@ -229,8 +230,8 @@ def _delete_deliveries_of(cursor: CursorWrapper, tasks: Sequence[str], limit: in
     return len(ids) == limit
 
 
-def _batch(ids: Sequence[str], place: str, limit: int) -> Batch:
-    return Batch(len(ids), max(ids, default=place), len(ids) == limit)
+def _portion(ids: Sequence[str], place: str, limit: int) -> Portion:
+    return Portion(len(ids), max(ids, default=place), len(ids) == limit)
 
 
 def _delete_where(cursor: CursorWrapper, table: str, column: str, values: Sequence[str]) -> None:
@@ -269,8 +270,13 @@ def _of_time(name: str, model: type[Model], column: str, age: Callable[[], timed
     )
 
 
-def _delete_shared_streams(before: datetime, place: str, limit: int) -> Batch:
-    """Delete closed shared streams with their chunks, which the limit counts. A batch has at least one stream."""
+def _delete_memory(before: datetime, _place: str, limit: int) -> Portion:
+    count = remove_overdue(before, limit)
+    return Portion(count, "", count == limit)
+
+
+def _delete_shared_streams(before: datetime, place: str, limit: int) -> Portion:
+    """Delete closed shared streams with their chunks, which the limit counts. A portion has at least one stream."""
     with transaction.atomic():
         rows = _old_shared_streams(before).filter(pk__gt=place).order_by("pk")
         old = list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", "last_seq")[:limit])
@@ -284,7 +290,7 @@ def _delete_shared_streams(before: datetime, place: str, limit: int) -> Batch:
         for model in (Chunk, AgentAnswer, Participant):
             model.objects.filter(stream_id__in=ids)._raw_delete(using=connection.alias)
         SharedStream.objects.filter(pk__in=ids)._raw_delete(using=connection.alias)
-    return Batch(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
+    return Portion(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
 
 
 def _old_shared_streams(before: datetime) -> QuerySet[SharedStream]:
@@ -297,6 +303,13 @@ ROW_KINDS = {
         _of_time("keys", IdempotencyKey, "created_at", lambda: timedelta(hours=settings.A2A_KEY_HOURS)),
         _of_time("tickets", SocketTicket, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
         _of_time("receivers", Receiver, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
+        RowKind(
+            name="memory",
+            age=lambda: timedelta(0),  # They have an end of their own.
+            delete=_delete_memory,
+            old=overdue,
+            time_of=datetime.fromisoformat,
+        ),
         _of_time("refusals", Refusals, "minute", lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS)),
         RowKind(
             name="exchanges",

@@ -11,6 +11,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from a2a.errors import ExpiredKey, MissingScope, Unauthenticated
+from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -184,6 +185,11 @@ def test_every_operation_has_a_scope(db: None) -> None:
         SendToSharedStream: "tasks:write",
         SendChunk: "tasks:write",
         EndSharedStream: "tasks:write",
+        StoreMemory: "tasks:write",
+        RetrieveMemory: "tasks:read",
+        ListMemory: "tasks:read",
+        DeleteMemory: "tasks:write",
+        SearchMemory: "tasks:read",
         NotifyOfTask: "tasks:read",
         GetExtendedCard: "tasks:read",
         Describe: "tasks:read",

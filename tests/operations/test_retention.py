@@ -36,7 +36,7 @@ from tasks_app.upkeep import deletion
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
 from tasks_app.upkeep.processes import confirm_clock, process_row
 from tasks_app.upkeep.retention import LAG_LIMIT, Retention, troubles
-from tasks_app.upkeep.row_kinds import ROW_KINDS, Batch
+from tasks_app.upkeep.row_kinds import ROW_KINDS, Portion
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, forget
 from tests.support.commands import printed
@@ -140,7 +140,7 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
         tasks.rows = 4
         stepped = tasks.delete_next(before)
         assert stepped
-        counts.append((stepped.batch.count, Delivery.objects.count()))
+        counts.append((stepped.portion.count, Delivery.objects.count()))
     assert counts == [(0, 3), (2, 0), (1, 0), (0, 0)]
     assert [model.objects.count() for model in (Task, Webhook, DeliveryTry)] == [0, 0, 0]
 
@@ -149,7 +149,7 @@ def test_steps_are_as_large_as_they_are_fast() -> None:
     keys = Deletion(ROW_KINDS["keys"])
 
     def after(seconds: float, *, more: bool = True) -> int:
-        keys._adapt(Step(Batch(1, "", more), seconds))
+        keys._adapt(Step(Portion(1, "", more), seconds))
         return keys.rows
 
     assert [after(0.0001), after(0.0001)] == [260, 338]
@@ -186,7 +186,7 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.begin()
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
-    zero = dict.fromkeys(("audit", "refused_calls", "receivers", "deliveries", "shared_streams"), 0)
+    zero = dict.fromkeys(("audit", "refused_calls", "receivers", "deliveries", "shared_streams", "memory"), 0)
     ages = {"keys": 39, "tickets": 40, "refusals": 33, "exchanges": 33, "replies": 10, "tasks": 10}
     assert behind == ages | zero
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
@@ -220,7 +220,7 @@ def test_rows_passed_over_are_deleted_by_the_next_pass(owner: Person) -> None:
 
 
 def test_a_kind_of_row_that_fails_holds_up_no_other(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(before: datetime, place: str, rows: int) -> Batch:
+    def fail(before: datetime, place: str, rows: int) -> Portion:
         raise OperationalError("disk I/O error")
 
     fill(owner, 1, 40 * DAY)
@@ -271,6 +271,7 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
         "keys": 3,
         "tickets": 3,
         "receivers": 0,
+        "memory": 0,
         "refusals": 3,
         "exchanges": 3,
         "audit": 0,
@@ -307,6 +308,7 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
         "keys": 2,
         "tickets": 2,
         "receivers": 0,
+        "memory": 0,
         "refusals": 2,
         "exchanges": 2,
         "audit": 0,

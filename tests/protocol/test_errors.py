@@ -34,6 +34,7 @@ OURS = {
     errors.TaskEnded: -32004,
     errors.SharedStreamNotFound: -32001,
     errors.SharedStreamClosed: -32004,
+    errors.MemoryNotFound: -32001,
     errors.Timeout: -38007,
     errors.ExpiredKey: -38009,
     errors.UnknownAgent: -38005,
@@ -50,6 +51,7 @@ WORDS = {
     errors.TaskEnded: "UNSUPPORTED_OPERATION",
     errors.ExpiredKey: "UNAUTHENTICATED",
     errors.SharedStreamNotFound: "TASK_NOT_FOUND",
+    errors.MemoryNotFound: "TASK_NOT_FOUND",
     errors.SharedStreamClosed: "UNSUPPORTED_OPERATION",
 }
 """Reasons of errors that are finer than the words of A2A."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from a2a.languages import ALL
+from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -68,6 +69,11 @@ WISHES: dict[type[Request], str] = {
     SendChunk: "chunk",
     EndSharedStream: "end",
     NotifyOfTask: "notify",
+    StoreMemory: "store",
+    RetrieveMemory: "retrieve",
+    ListMemory: "keys",
+    DeleteMemory: "forget",
+    SearchMemory: "search",
     GetExtendedCard: "card",
     Describe: "rpc.discover",
 }

@@ -234,16 +234,17 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
     looking = {"FollowTask", "GetPushConfig", "ListPushConfigs", "NotifyOfTask"}
     hooking = {"CreatePushConfig", "DeletePushConfig"}
     taking_part = {"StartSharedStream", "SendToSharedStream", "SendChunk", "EndSharedStream", "FollowSharedStream"}
+    recalling, remembering = {"RetrieveMemory", "ListMemory", "SearchMemory"}, {"StoreMemory", "DeleteMemory"}
     assert opened == {
         "": set(),
         "*": names(OPERATIONS),
         "weather": set(),
-        "tasks:read": reading | looking | {"FollowSharedStream"},
-        "tasks:write": writing | hooking | taking_part,
+        "tasks:read": reading | looking | recalling | {"FollowSharedStream"},
+        "tasks:write": writing | hooking | remembering | taking_part,
         "tasks:cancel": {"CancelTask"},
         "acp:agent:identify": set(),
-        "acp:tasks:read": reading,
-        "acp:tasks:write": writing,
+        "acp:tasks:read": reading | recalling,
+        "acp:tasks:write": writing | remembering,
         "acp:tasks:cancel": {"CancelTask"},
         "acp:streams:read": {"FollowSharedStream"},
         "acp:streams:write": taking_part,

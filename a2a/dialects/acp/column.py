@@ -22,6 +22,7 @@ COLUMN: Column = {
     errors.VersionNotSupported: Cell(-32600),
     errors.SharedStreamNotFound: Cell(-40003),
     errors.SharedStreamClosed: Cell(-40004),
+    errors.MemoryNotFound: Cell(-40001),
     errors.UnknownAgent: Cell(-40005),
     errors.BudgetExceeded: Cell(-38006),
     errors.Timeout: Cell(-38007),
