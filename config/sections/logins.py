@@ -11,8 +11,8 @@ A2A_SESSION_HOURS = number("A2A_SESSION_HOURS", 12, 0.01)
 A2A_SESSION_IDLE_MINUTES = number("A2A_SESSION_IDLE_MINUTES", 60, 0.1)
 """The time without a request after which a login to the admin ends."""
 A2A_PROOF_MINUTES = number("A2A_PROOF_MINUTES", 15, 0)
-"""The time after a login in which an operator may give rights: make operators, roles, tokens and keys. After that the
-admin asks for the password and the second factor again. 0: never."""
+"""The time after a login in which an operator may give rights: make operators, roles, tokens and keys, and approve
+OAuth clients. After that the admin asks for the password and the second factor again. 0: never."""
 A2A_SECOND_FACTOR = flag("A2A_SECOND_FACTOR", not DEVELOPMENT)
 """A second factor of operators: a code of an app, at every login to the admin, and to make a token. Switched off in
 production, `check --deploy` warns."""

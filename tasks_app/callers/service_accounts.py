@@ -4,17 +4,25 @@ import hashlib
 from collections.abc import Sequence
 from typing import Self
 
+from django.conf import settings
 from django.db import transaction
 from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
+from tasks_app.callers.issuers import issuers
 from tasks_app.callers.scopes import ALL, narrow
 from tasks_app.database.work import Work
 from tasks_app.models import Principal, ServiceAccount, Tenant
 
 CERTIFICATE = "certificate"
 """The issuer of accounts that are recognised by a certificate."""
+
+
+def accepted_issuers() -> tuple[str, ...]:
+    """Return the issuers whose accounts may call: those of A2A_ISSUERS and CERTIFICATE, while their schemes are on."""
+    tokens = tuple(issuers()) if "oidc" in settings.A2A_SCHEMES else ()
+    return (*tokens, CERTIFICATE) if "mtls" in settings.A2A_SCHEMES else tokens
 
 
 class FindAccount(Work[Caller | None], Struct, frozen=True):
@@ -104,7 +112,8 @@ def principal_name(issuer: str, subject: str) -> str:
 
 def find_again(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:
     """Return the callers of accounts by their ids, as of tokens that were valid at these times."""
-    rows = ServiceAccount.objects.select_related("principal__tenant").in_bulk({pk for pk, _ in ids})
+    accounts = ServiceAccount.objects.select_related("principal__tenant").filter(issuer__in=accepted_issuers())
+    rows = accounts.in_bulk({pk for pk, _ in ids})
     return [caller_of(rows[pk], None, since, None) if pk in rows else None for pk, since in ids]
 
 

@@ -20,7 +20,7 @@ from tasks_app.oauth.scheme import is_valid
 from tasks_app.oauth.scopes import describe
 from tasks_app.oauth.secrets import checksum
 from tasks_app.oauth.server import Core
-from tasks_app.operators import reach
+from tasks_app.operators import proof, reach
 
 UNASKED = ("approval_prompt", "prompt")
 """Parameters by which a client could ask the toolkit to skip our page, or to show another."""
@@ -47,6 +47,9 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
             return redirect_to_login(request.get_full_path(), reverse("admin:login"))
         if not may_approve(request):
             raise PermissionDenied("You may not approve this client: you need the permission to change OAuth clients.")
+        if not proof.is_fresh(request):
+            # Whoever holds a code may act for the principal of the client, without the operator.
+            return proof.ask(request)
         if request.method == "POST" and not names_client(request.POST.get("client_id", "")):
             # The toolkit takes the name in the form as that of a client which exists.
             raise BadRequest("The form names no client: begin again at the program that sent you here.")

@@ -5,9 +5,11 @@ second factor where it is on. Programs have no keyboard: their tokens need to be
 """
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 
 from tasks_app import clock
 from tasks_app.operators import logins, second_factor
@@ -29,6 +31,11 @@ def is_fresh(request: HttpRequest) -> bool:
     """Return whether the session has a proof that is new enough."""
     seconds = settings.A2A_PROOF_MINUTES * 60
     return not seconds or clock.now().timestamp() - float(request.session.get(KEY, 0)) <= seconds
+
+
+def ask(request: HttpRequest) -> HttpResponse:
+    """Return the way to the page that asks for a proof, and leads back."""
+    return HttpResponseRedirect(f"{reverse('admin:proof')}?{urlencode({'next': request.get_full_path()})}")
 
 
 def renew(request: HttpRequest) -> None:

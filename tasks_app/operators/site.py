@@ -49,7 +49,7 @@ class Site(admin.AdminSite):
 
         def answer(request: HttpRequest, *args: Any, **values: Any) -> HttpResponse:
             if self.has_permission(request) and proof.is_asked_by(request) and not proof.is_fresh(request):
-                return HttpResponseRedirect(f"{reverse('admin:proof')}?{urlencode({'next': request.get_full_path()})}")
+                return proof.ask(request)
             response: HttpResponse = inner(request, *args, **values)
             return response
 

@@ -26,8 +26,10 @@ from a2a.requests import SubscribeToTask
 from a2a.sse import last_seen
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
+from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers import strangers
 from tasks_app.callers.access import sight
+from tasks_app.callers.networks import admits
 from tasks_app.callers.permissions import shows
 from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
 from tasks_app.database.bridge import bridge
@@ -139,6 +141,9 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, "a link") from None
     if call.identity is None or not call.is_for(call.identity):
+        raise Refusal(403, NO_KEY)
+    if not admits(call.identity.networks, call.peer):
+        refused_calls.count(call.identity, OTHER_NETWORK, call.peer)
         raise Refusal(403, NO_KEY)
     return call, link
 

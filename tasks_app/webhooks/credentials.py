@@ -5,13 +5,14 @@ OAuth client or user does. Webhooks of API keys end with the key.
 """
 
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 
 from django.contrib.auth import get_user_model
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
 from tasks_app.callers.scopes import WRITE_WEBHOOKS
+from tasks_app.callers.service_accounts import accepted_issuers
 from tasks_app.models import ApiKey, OAuthClient, ServiceAccount, UserLink, Webhook
 
 REVOKED = "the key that registered it was revoked"
@@ -19,13 +20,17 @@ EXPIRED = "the key that registered it has expired"
 KEY_UNSCOPED = "the key that registered it has lost the scope for webhooks"
 ACCOUNT = "the service account that registered it was disabled, or lost the scope for webhooks"
 TOKENS = "the service account that registered it refuses the tokens of that time"
+ISSUER = "the issuer of the service account that registered it is not in A2A_ISSUERS, or its scheme not in A2A_SCHEMES"
 CLIENT = "the OAuth client that registered it was disabled or revoked, or lost the scope for webhooks"
 USER = "the user who registered it was disabled or unlinked, or lost the scope for webhooks"
 _NAMES = sorted(WRITE_WEBHOOKS.granted_by)
 _SCOPES = rf"(^|\s)({'|'.join(name.replace('*', '[*]') for name in _NAMES)})(\s|$)"
 """The scopes of a key that may register webhooks, as a regular expression."""
 _SCOPED = " or ".join(f"' ' || h.scopes || ' ' like '% {name} %'" for name in _NAMES)
-_ACCOUNT = "h.disabled_at is null and (h.not_before is null or h.not_before <= {webhooks}.evidence_at)"
+_ACCOUNT = (
+    "h.disabled_at is null and (h.not_before is null or h.not_before <= {webhooks}.evidence_at)"
+    " and h.issuer in ({issuers})"
+)
 _HOLDERS = {
     "oidc": (ServiceAccount, "h.id", _ACCOUNT),
     "mtls": (ServiceAccount, "h.id", _ACCOUNT),
@@ -42,7 +47,7 @@ def has_credential(now: datetime) -> Q:
     """
     lasts = Q(key__expires_at=None) | Q(key__expires_at__gt=now)
     by_key = Q(key__revoked_at=None) & lasts & Q(key__scopes__regex=_SCOPES)
-    return (Q(key=None) & Q(_by_another())) | (Q(key__isnull=False) & by_key)
+    return (Q(key=None) & Q(_by_another(accepted_issuers()))) | (Q(key__isnull=False) & by_key)
 
 
 def why_ended(webhook: Webhook, now: datetime) -> str:
@@ -51,9 +56,18 @@ def why_ended(webhook: Webhook, now: datetime) -> str:
     if webhook.key_id is not None or kind == "key":
         return _why_key_ended(ApiKey.objects.filter(pk=webhook.key_id or 0).first(), now)
     if kind in {"oidc", "mtls"}:
-        rejects = ServiceAccount.objects.filter(pk=pk, disabled_at=None, not_before__gt=webhook.evidence_at)
-        return TOKENS if rejects.exists() else ACCOUNT
+        return _why_account_ended(ServiceAccount.objects.filter(pk=pk, disabled_at=None).first(), webhook)
     return CLIENT if kind == "oauth" else USER
+
+
+def _why_account_ended(account: ServiceAccount | None, webhook: Webhook) -> str:
+    if account is None:
+        return ACCOUNT
+    if account.issuer not in accepted_issuers():
+        return ISSUER
+    evidence_at = webhook.evidence_at
+    rejects = account.not_before is not None and evidence_at is not None and account.not_before > evidence_at
+    return TOKENS if rejects else ACCOUNT
 
 
 def _why_key_ended(key: ApiKey | None, now: datetime) -> str:
@@ -62,21 +76,24 @@ def _why_key_ended(key: ApiKey | None, now: datetime) -> str:
     return EXPIRED if key.expires_at is not None and key.expires_at <= now else KEY_UNSCOPED
 
 
-def _holder_sql(kind: str) -> str:
-    """Return the condition, in SQL, of webhooks whose credential is of a kind and valid."""
+def _holder_sql(kind: str, issuers: int) -> str:
+    """Return the condition, in SQL, of webhooks whose credential is of a kind and valid. Accounts have as many
+    placeholders for their issuers."""
     model, column, condition = _HOLDERS[kind]
     webhooks, users = Webhook._meta.db_table, get_user_model()._meta.db_table
     number = f"cast(substr({webhooks}.caller_credential, {len(kind) + 2}) as bigint)"
-    condition = condition.format(webhooks=webhooks, users=users)
+    places = ", ".join(["%s"] * issuers) or "null"
+    condition = condition.format(webhooks=webhooks, users=users, issuers=places)
     # A case, because only it is sure to be read in order: another credential may have no number there.
     scoped = _SCOPED.replace("%", "%%")
     rows = f"select 1 from {model._meta.db_table} h where {column} = {number} and {condition} and ({scoped})"  # noqa: S608
     return f"when {webhooks}.caller_credential like '{kind}:%%' then exists ({rows})"
 
 
-@cache
-def _by_another() -> RawSQL:
+@lru_cache(maxsize=8)
+def _by_another(issuers: tuple[str, ...]) -> RawSQL:
     """Return the condition of webhooks of other credentials than keys. Django would take 8 ms to build it each time."""
-    kinds = " ".join(map(_holder_sql, _HOLDERS))
+    kinds = " ".join(_holder_sql(kind, len(issuers)) for kind in _HOLDERS)
+    values = [issuer for _, _, condition in _HOLDERS.values() if condition is _ACCOUNT for issuer in issuers]
     column = f"{Webhook._meta.db_table}.caller_credential"
-    return RawSQL(f"case when {column} is null then true {kinds} else false end", (), BooleanField())  # noqa: S611
+    return RawSQL(f"case when {column} is null then true {kinds} else false end", values, BooleanField())  # noqa: S611

@@ -29,11 +29,11 @@ class Browser:
         return self.client.post(page.request.url, data=fields, headers={"Referer": str(page.request.url)})
 
     def open(self, url: str, user: str = "ada") -> httpx.Response:
-        """Return the page, after a login if it asks for that."""
+        """Return the page, after a login and a proof if it asks for them."""
         page = self.client.get(url)
         while page.status_code == 302 and self._is_ours(page):
             page = self.client.get(page.headers["Location"])
-            if page.status_code != 200 or "/login/" not in page.request.url.path:
+            if page.status_code != 200 or not page.request.url.path.endswith(("/login/", "/proof/")):
                 continue
             login: dict[str, Any] = hidden_fields(page.text) | {"username": user, "password": self.password}
             page = self.client.post(page.request.url, data=login, headers={"Referer": str(page.request.url)})

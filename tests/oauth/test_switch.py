@@ -21,9 +21,18 @@ import django
 django.setup()
 from django.contrib.auth.models import User
 from django.test import Client
-browser = Client()
+from django.conf import settings
+browser, place = Client(), "/oauth2/authorize?client_id=x"
 browser.force_login(User.objects.create_superuser("ada", password="x"))
-print(browser.get("/oauth2/authorize?client_id=x", follow=True).request["PATH_INFO"])
+print(browser.get(place, follow=True).request["PATH_INFO"])
+settings.A2A_SECOND_FACTOR = False
+session = browser.session
+session["proved"] = 0
+session.save()
+for send in (browser.get, browser.post):
+    print(send(place, follow=True).request["PATH_INFO"])
+proved = browser.post("/admin/proof/", {"password": "x", "next": place})
+print(proved["Location"], browser.get(proved["Location"]).status_code)
 """
 MISSING = """
 import sys
@@ -73,7 +82,7 @@ def test_its_scheme_alone_stops_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_switched_on_later_and_asks_for_the_second_factor(tmp_path: Path) -> None:
+def test_it_is_switched_on_later_and_asks_for_the_second_factor_and_a_proof(tmp_path: Path) -> None:
     add = ("manage.py", "a2a", "clients", "add", "robot", "--principal", "olga", "--scopes", "tasks:read")
     assert run(tmp_path, "manage.py", "migrate").returncode == 0
     assert "run manage.py migrate first" in run(tmp_path, *add, A2A_OAUTH="true").stderr
@@ -81,4 +90,5 @@ def test_it_is_switched_on_later_and_asks_for_the_second_factor(tmp_path: Path) 
     assert migrated.returncode == 0, migrated.stderr
     assert "tds_" in run(tmp_path, *add, A2A_OAUTH="true").stdout
     approval = run(tmp_path, "-c", APPROVAL, A2A_OAUTH="true", A2A_SECOND_FACTOR="true")
-    assert approval.stdout == "/admin/second-factor/\n", approval.stderr
+    pages = ["/admin/second-factor/", "/admin/proof/", "/admin/proof/", "/oauth2/authorize?client_id=x 400"]
+    assert approval.stdout.splitlines() == pages, approval.stderr

@@ -14,6 +14,7 @@ from tasks_app import clock
 from tasks_app.callers import service_accounts
 from tasks_app.callers.access import caller_for
 from tasks_app.callers.service_accounts import CERTIFICATE
+from tasks_app.callers.stream_links import FindReader, make_link
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import ApiKey, OAuthClient, Principal, ServiceAccount, UserLink, Webhook
@@ -33,6 +34,14 @@ pytestmark = [
 ]
 SCOPES = frozenset({"tasks:read", "tasks:write"})
 Change = Callable[[Any], None]
+
+
+@pytest.fixture(autouse=True)
+def schemes(settings: Any) -> Any:
+    """Accept the tokens of an issuer, and certificates."""
+    settings.A2A_ISSUERS = {"https://id.example.com": {"audience": "taskdesk"}}
+    settings.A2A_SCHEMES = ["oidc", "bearer", "mtls"]
+    return settings
 
 
 def by_account(olga: Principal, issuer: str = "https://id.example.com") -> tuple[Person, ServiceAccount]:
@@ -108,6 +117,34 @@ def test_nothing_is_sent_after_the_credential_has_ended(
     assert webhook.deliveries.get(seq=3).error == UNSENT
     with pytest.raises(ActRefused, match=reason):
         enable(webhook.pk, OPS)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value"),
+    [
+        (by_account, "A2A_ISSUERS", {"https://other.example.com": {"audience": "taskdesk"}}),
+        (by_account, "A2A_SCHEMES", ["bearer", "mtls"]),
+        (by_account, "A2A_SCHEMES", ["bearer"]),
+        (by_certificate, "A2A_SCHEMES", ["oidc", "bearer"]),
+    ],
+)
+def test_nothing_is_sent_after_the_issuer_has_been_removed(
+    olga: Principal, there: Receiver, schemes: Any, make: Any, name: str, value: Any
+) -> None:
+    person, _ = make(olga)
+    task_id = hooked(person, there.url)
+    link = make_link(task_id, olga.pk, person.caller, None, None)
+    reader = FindReader(link.owner_id, link.key_id, link.credential, link.since)
+    happens(task_id, WORKS)
+    pump()
+    assert (len(there.got), bridge.do(reader) is None) == (1, False)
+    setattr(schemes, name, value)
+    assert bridge.do(reader) is None, "a link to a stream ends too"
+    happens(task_id, WORKS)
+    pump()
+    assert len(there.got) == 1
+    assert bridge.do(Do(end_webhooks_without_credential)) == 1
+    assert (Webhook.objects.get().state, Webhook.objects.get().reason) == ("disabled", credentials.ISSUER)
 
 
 @pytest.mark.parametrize("make", [by_account, by_certificate, by_client, by_user])

@@ -14,12 +14,13 @@ from django.conf import settings as django_settings
 from a2a import sse
 from a2a.requests import CancelTask
 from tasks_app.asgi.handler import LeanHandler
+from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers.access import revoke
 from tasks_app.callers.accounts import account
 from tasks_app.callers.stream_links import EXPIRED, UNSIGNED, read_link
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import Act, ApiKey, Exchange, ExchangeBody, Task
+from tasks_app.models import Act, ApiKey, Exchange, ExchangeBody, RefusedCalls, Task
 from tasks_app.operations import Context, perform
 from tasks_app.transports import streams
 from tests.conftest import NO_TLS, PATIENCE, Person, Server, person, until
@@ -356,3 +357,13 @@ def test_an_operator_makes_a_link_by_command(owner: Person) -> None:
     ):
         refused = run("tasks", "link", *words)
         assert (refused.code, sentence in refused.errors) == (1, True), refused.errors
+
+
+def test_a_link_of_a_key_is_followed_from_its_networks_alone(owner: Person) -> None:
+    task = sent(owner, "hello", "echo")
+    url = link(owner, task.id)
+    for networks, status in (("127.0.0.0/8", 200), ("10.0.0.0/8 2001:db8::/32", 403)):
+        ApiKey.objects.update(networks=networks)
+        assert call("GET", url).status_code == status
+    refused_calls.flush()
+    assert RefusedCalls.objects.get().reason == OTHER_NETWORK
