@@ -4,12 +4,13 @@ from django.urls import URLPattern, path, re_path
 
 from tasks_app.oauth import metadata, views
 from tasks_app.oauth.limits import limit_wrong
+from tasks_app.oauth.outages import answer_outages
 
 urlpatterns: list[URLPattern] = [
     re_path(r"^\.well-known/oauth-authorization-server(?P<path>(?:/[^\s]*)?)\Z", metadata.server),
     re_path(r"^\.well-known/oauth-protected-resource(?P<path>(?:/[^\s]*)?)\Z", metadata.resource),
     path("oauth2/authorize", views.Authorize.as_view()),
-    path("oauth2/token", limit_wrong(views.token)),
-    path("oauth2/revoke", limit_wrong(views.revoke)),
-    path("oauth2/introspect", limit_wrong(views.introspect)),
+    path("oauth2/token", limit_wrong(answer_outages(views.token))),
+    path("oauth2/revoke", limit_wrong(answer_outages(views.revoke))),
+    path("oauth2/introspect", limit_wrong(answer_outages(views.introspect))),
 ]

@@ -297,6 +297,32 @@ def test_a_refresh_token_that_is_used_many_times_at_once_gives_at_most_one_answe
         assert not is_active(site, winner["access_token"])
 
 
+VANISHING = {
+    True: """
+        create function forget() returns trigger language plpgsql as
+        $$ begin delete from oauth2_provider_accesstoken where id = new.id; return null; end $$;
+        create trigger vanishing after insert on oauth2_provider_accesstoken for each row execute function forget()
+    """,
+    False: """
+        create trigger vanishing after insert on oauth2_provider_accesstoken
+        begin delete from oauth2_provider_accesstoken where id = new.id; end
+    """,
+}
+"""Statements after which each new access token is deleted at once, by whether the database is PostgreSQL."""
+
+
+def test_a_token_that_another_call_revokes_before_the_answer_is_answered_all_the_same(site: Site) -> None:
+    on_postgres = "://" in site.server.database
+    site.server.execute(VANISHING[on_postgres])
+    try:
+        answer = site.form("robot", "/oauth2/token", grant_type="client_credentials")
+    finally:
+        site.server.execute(f"drop trigger vanishing{' on oauth2_provider_accesstoken' if on_postgres else ''}")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Content-Type"] == "application/json"
+    assert not is_active(site, answer.json()["access_token"])
+
+
 def test_expired_rows_are_deleted_with_the_next_token(site: Site, browser: Browser) -> None:
     pk = site.programs["rival"].pk
     for _ in range(2):
