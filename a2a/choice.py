@@ -129,7 +129,8 @@ def by_method(languages: Sequence[Language], member: Member, version: str | None
 
 
 def by_version(dialects: Sequence[Dialect], member: Member, version: str | None, pin: str | None) -> Dialect:
-    """Return the dialect of the version. Without a version, return the pinned dialect or the newest with the method.
+    """Return the dialect of the version; of several, the pinned one or the first with the method. Without a version,
+    return the pinned dialect or the newest with the method.
 
     Raises CallError. Without a version, an unknown method is refused in neutral words.
     """
@@ -138,11 +139,11 @@ def by_version(dialects: Sequence[Dialect], member: Member, version: str | None,
             return home
         raise CallError(MethodNotFound())
     number = minor(version)
-    for dialect in dialects:
-        if dialect.version == number:
-            if member.method not in dialect.methods:
-                raise CallError(_method_error(dialect, _find_home(dialects, member.method)), dialect)
-            return dialect
+    of_version = [dialect for dialect in dialects if dialect.version == number]
+    if home := _find_home(of_version, member.method, pin):
+        return home
+    if of_version:
+        raise CallError(_method_error(of_version[0], _find_home(dialects, member.method)), of_version[0])
     raise CallError(version_error(version, dialects), dialects[0])
 
 
@@ -184,7 +185,7 @@ def version_error(version: str, dialects: Sequence[Dialect]) -> VersionNotSuppor
     The error is sent back and recorded, so it contains only 32 printable characters of the version.
     """
     echo = "".join(letter for letter in version[:32] if letter.isprintable())
-    supported = ",".join(dialect.version for dialect in reversed(dialects))
+    supported = ",".join(dict.fromkeys(dialect.version for dialect in reversed(dialects)))
     return VersionNotSupported(requestedVersion=echo, supportedVersions=supported)
 
 

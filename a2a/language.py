@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from a2a import sse
 from a2a.answers import Frame, Result
 from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
 from a2a.errors import ContentTypeNotSupported, Error, InvalidParams, entry
@@ -190,8 +191,10 @@ class Language(Struct, frozen=True, kw_only=True):
     """Returns the error by which the language tells a result, such as a task that has failed; None for an answer.
     Without this function every result is an answer. With it a call that waits begins its answer only when the outcome
     is there, because the HTTP status depends on the outcome."""
-    events_are_text: bool = False
-    """True if the events of a stream are bare text instead of JSON."""
+    framing: Callable[[bytes, int | None], bytes] = sse.frame
+    """Returns one event of a stream over HTTP, with its sequence number, as a server-sent event."""
+    call_id_member: str = ""
+    """The member of an error's `data` that repeats the id of the call; empty for a language without one."""
 
     def cell(self, error: Error) -> Cell:
         """Return the cell of an error. Raises LookupError if the column lacks it."""

@@ -13,6 +13,7 @@ from a2a.choice import Endpoint, Row, by_version, by_version_of_path
 from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.dialects.acp import language as acp
 from a2a.dialects.adr import ENDPOINTS as ADR
+from a2a.dialects.sparc import language as sparc
 from a2a.dialects.zone import ROW as ZONE
 from a2a.envelopes import bare, jsonrpc
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
@@ -26,6 +27,10 @@ FEW = 3
 """Reasons of one code that are named together."""
 ROWS: tuple[Row, ...] = (acp.ROW, ZONE)
 """The rows of the endpoint of JSON-RPC for languages that are not A2A."""
+
+KIN: tuple[Dialect, ...] = (sparc.DIALECT,)
+"""The languages that differ from a version of A2A, and that a call is in by the pin of its key, or by a method that no
+version of A2A has. Cards do not list them."""
 
 NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=discovery.encode_error)
 """The language of errors over JSON-RPC before one is chosen."""
@@ -44,13 +49,14 @@ class Languages:
         dialects: tuple[Dialect, ...] = DIALECTS,
         *,
         rows: tuple[Row, ...] = ROWS,
+        kin: tuple[Dialect, ...] = KIN,
         endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
         self.dialects = dialects
         """The versions of A2A, the newest first."""
         self.card_versions = tuple(dialect.version for dialect in dialects if dialect.on_cards)
         """Versions that cards list (docs/protocol.md#cards)."""
-        self.endpoints = {endpoint.name: endpoint for endpoint in (*_a2a_endpoints(dialects, rows), *endpoints)}
+        self.endpoints = {endpoint.name: endpoint for endpoint in (*_a2a_endpoints(dialects, rows, kin), *endpoints)}
         self.envelopes = {endpoint.envelope.name: endpoint.envelope for endpoint in self.endpoints.values()}
         languages = [language for endpoint in self.endpoints.values() for language in endpoint.languages]
         # Several endpoints may have languages of one name. The first one counts, so it must come last here.
@@ -95,7 +101,9 @@ def _subscriptions(endpoints: Iterable[Endpoint]) -> dict[str, tuple[Endpoint, s
     return subscriptions
 
 
-def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tuple[Endpoint, ...]:
+def _a2a_endpoints(
+    dialects: tuple[Dialect, ...], rows: tuple[Row, ...], kin: tuple[Dialect, ...]
+) -> tuple[Endpoint, ...]:
     """Return the endpoints of A2A: JSON-RPC, whose extra rows come before A2A, REST, and REST of 0.x."""
     newer, older = _with_methods_of(v1_0.DIALECT, dialects), _with_methods_of(v0_3.DIALECT, dialects)
     return (
@@ -104,7 +112,7 @@ def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tupl
             paths=("jsonrpc", "rpc", ""),
             envelope=jsonrpc.ENVELOPE,
             neutral=NEUTRAL,
-            rows=(discovery.ROW, *rows, Row(languages=dialects, choose=by_version)),
+            rows=(discovery.ROW, *rows, Row(languages=(*dialects, *kin), choose=by_version)),
         ),
         Endpoint(
             name="rest",

@@ -2,12 +2,14 @@
 
 from a2a.dialects import adr, errors_1_0, v0_2, v0_3, v1_0, vapora, zone
 from a2a.dialects.acp.column import COLUMN as ACP
+from a2a.dialects.sparc.column import COLUMN as SPARC
 from a2a.language import Column
 
 MATRIX: dict[str, Column] = {
     v1_0.DIALECT.name: errors_1_0.COLUMN,
     v0_3.DIALECT.name: v0_3.DIALECT.column,
     v0_2.DIALECT.name: v0_2.DIALECT.column,
+    "sparc": SPARC,
     "acp": ACP,
     "adr": adr.COLUMN,
     "vapora": vapora.COLUMN,

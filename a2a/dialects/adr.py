@@ -10,7 +10,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from a2a import errors
+from a2a import errors, sse
 from a2a.answers import Agreement, Answer, Frame, Offer, Result
 from a2a.choice import Endpoint, Row, by_method
 from a2a.dialects.json.json_1_0 import decode_message, decode_part, encode_part, task_of
@@ -301,7 +301,7 @@ LANGUAGE = Language(
     key_header="X-Request-ID",
     agent_header="X-Agent-ID",
     refusal=refusal,
-    events_are_text=True,
+    framing=sse.text_frame,
 )
 NEGOTIATION = replace(
     LANGUAGE,

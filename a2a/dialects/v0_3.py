@@ -235,15 +235,20 @@ def encode_page(page: TaskPage) -> bytes:
 
 
 def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
-    """Return one event of a stream, whose `kind` says which; None for a caller's message that sets no status."""
+    """Return one event of a stream; None for a caller's message that sets no status."""
+    wire = frame_members(frame, history_length)
+    return None if wire is None else orjson.dumps(wire)
+
+
+def frame_members(frame: Frame, history_length: int | None) -> Json | None:
+    """Return the members of one event of a stream, whose `kind` says which; None for a message that sets no status."""
     match frame:
         case TaskDocument():
-            return orjson.dumps(_from_document(frame, history_length))
+            return _from_document(frame, history_length)
         case EventDocument(task_id=task_id, context_id=context_id):
-            wire = encode_event(event_of(frame), task_id=task_id, context_id=context_id)
-            return None if wire is None else orjson.dumps(wire)
+            return encode_event(event_of(frame), task_id=task_id, context_id=context_id)
         case Message():
-            return orjson.dumps(encode_message(frame))
+            return encode_message(frame)
         case _:
             assert_never(frame)
 

@@ -46,6 +46,8 @@ def head(rpc_id: Id) -> bytes:
 def failure(rpc_id: Id, error: Error, language: Language, status: int | None = None) -> Failure:
     """Encode the answer to a failed call."""
     wire = language.error(error)
+    if language.call_id_member and "data" in wire:
+        wire["data"][language.call_id_member] = rpc_id
     payload = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"error":' + orjson.dumps(wire) + b"}"
     return Failure(payload, language.code(error), status or language.status(error))
 

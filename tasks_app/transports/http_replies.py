@@ -113,7 +113,7 @@ def _stream_headers(reply: Reply) -> dict[str, str]:
 
 async def frames(stream: Stream) -> AsyncIterator[bytes]:
     """Yield a stream as server-sent events, with a comment in each silence, and a fault as the last event."""
-    start, framing = sse.RETRY, sse.text_frame if stream.language.events_are_text else sse.frame
+    start, framing = sse.RETRY, stream.language.framing
     async with aclosing(stream.pages()) as pages:
         async for page in pages:
             if not page:

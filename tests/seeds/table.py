@@ -74,6 +74,7 @@ LANGUAGES = {
     "ACP": ("acp",),
     "ADR-002": ("adr",),
     "VAPORA": ("vapora",),
+    "SPARC": ("sparc",),
     "Zones": ("zone",),
 }
 """The names of modules and folders that are of one language alone."""
