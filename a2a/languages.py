@@ -138,7 +138,14 @@ VAPORA = Endpoint(
     neutral=vapora.LANGUAGE,
     rows=(discovery.ROW, Row(languages=(vapora.LANGUAGE,), choose=by_version)),
 )
-ALL = Languages(endpoints=(VAPORA, *ADR))
+SPARC = Endpoint(
+    name="sparc",
+    paths=("sparc",),
+    envelope=jsonrpc.ENVELOPE,
+    neutral=sparc.DIALECT,
+    rows=(discovery.ROW, Row(languages=(sparc.DIALECT,), choose=by_version)),
+)
+ALL = Languages(endpoints=(VAPORA, SPARC, *ADR))
 """The languages of this server."""
 
 

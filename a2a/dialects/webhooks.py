@@ -132,17 +132,17 @@ def decode_set(params: Any) -> CreatePushConfig:
     """Decode the params of tasks/pushNotificationConfig/set. Raises InvalidParams."""
     wire = check(params, SetParams)
     task_id = require(wire.get("taskId"), "taskId")
-    config = _old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
+    config = decode_old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
     return CreatePushConfig(task_id=task_id, config=config)
 
 
 def decode_old_inline(wire: Json | None) -> PushConfig | None:
     """Decode the webhook inside a send, which is for the task of the message. Raises InvalidParams."""
-    return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.")
+    return None if wire is None else decode_old_config(wire, "configuration.pushNotificationConfig.")
 
 
-def _old_config(wire: Json, path: str) -> PushConfig:
-    """Return the webhook from the members of 0.x. Raises InvalidParams."""
+def decode_old_config(wire: Json, path: str) -> PushConfig:
+    """Return the webhook from the members of 0.x at this path in the params. Raises InvalidParams."""
     authentication = wire.get("authentication") or {}
     schemes = authentication.get("schemes") or []
     if len(schemes) > MAX_SCHEMES:

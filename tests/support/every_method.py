@@ -43,6 +43,7 @@ from tests.support.adr_speaker import AdrSpeaker
 from tests.support.doors import StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.sparc_speaker import SparcSpeaker
 from tests.support.speaker import Json, Speaker
 from tests.support.vapora_speaker import VaporaSpeaker
 from tests.support.zone_speaker import ZoneSpeaker
@@ -88,6 +89,7 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
     "1.0 over REST": (RestSpeaker, "1.0", "a2a-1.0"),
     "0.3 over REST, as protobuf": (OldRestSpeaker, "0.3", "a2a-0.3-proto"),
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3", "a2a-0.3-kind"),
+    "SPARC": (SparcSpeaker, None, "sparc"),
     "VAPORA": (VaporaSpeaker, None, "vapora"),
     "ADR-002": (AdrSpeaker, None, "adr"),
     "zones": (ZoneSpeaker, None, "zone"),

@@ -57,10 +57,10 @@ def language_of(name: str, wire: Json) -> Language:
 
 
 def without_time(error: Json) -> Json:
-    """Return an error without the time at which it was made, which some languages show."""
+    """Return an error without the time at which it was made and the id of its call, which some languages show."""
     if not isinstance(data := error.get("data"), dict):
         return error
-    return error | {"data": {name: value for name, value in data.items() if name != "timestamp"}}
+    return error | {"data": {name: value for name, value in data.items() if name not in {"timestamp", "requestId"}}}
 
 
 def stored() -> list[Any]:

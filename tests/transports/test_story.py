@@ -11,6 +11,7 @@ from tests.support.chapters import CHAPTERS
 from tests.support.doors import Door, LiveDoor, StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.sparc_speaker import SparcSpeaker
 from tests.support.speaker import Speaker
 from tests.support.story import Chapter, cast
 from tests.support.vapora_speaker import VaporaSpeaker
@@ -25,6 +26,7 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None]] = {
     "1.0 over REST": (RestSpeaker, "1.0"),
     "0.3 over REST, as protobuf": (OldRestSpeaker, None),
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3"),
+    "SPARC": (SparcSpeaker, None),
     "VAPORA": (VaporaSpeaker, None),
 }
 STORY: list[Any] = [

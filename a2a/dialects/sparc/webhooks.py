@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from a2a.dialects import v0_2
 from a2a.dialects.params import check
-from a2a.dialects.webhook_fields import OldAuthenticationParams, OldConfigParams
-from a2a.dialects.webhooks import decode_set
+from a2a.dialects.webhook_fields import OldAuthenticationParams, OldConfigParams, require
+from a2a.dialects.webhooks import decode_old_config
 from a2a.requests import CreatePushConfig
 
 SET = "tasks/pushNotificationConfig/set"
@@ -18,7 +18,6 @@ FORMS = ("config", "pushNotificationConfig")
 
 class SetParams(Struct, rename="camel"):
     task_id: str | None = None
-    id: str | None = None
     config: OldConfigParams | None = None
     push_notification_config: OldConfigParams | None = None
     url: str | None = None
@@ -29,10 +28,13 @@ class SetParams(Struct, rename="camel"):
 def decode_config(params: Any) -> CreatePushConfig:
     """Decode the params of tasks/pushNotificationConfig/set in any of the three forms. Raises InvalidParams."""
     wire = check(params, SetParams)
-    inner = next((wire[name] for name in FORMS if wire.get(name) is not None), None)
-    if inner is None:
-        inner = {name: wire[name] for name in ("url", "token", "authentication") if wire.get(name) is not None}
-    return decode_set({"taskId": wire.get("taskId"), "pushNotificationConfig": inner})
+    task_id = require(wire.get("taskId"), "taskId")
+    for name in FORMS:
+        if wire.get(name) is not None:
+            return CreatePushConfig(task_id=task_id, config=decode_old_config(wire[name], f"{name}."))
+    require(wire.get("url"), "config")
+    beside = {name: wire[name] for name in ("url", "token", "authentication") if wire.get(name) is not None}
+    return CreatePushConfig(task_id=task_id, config=decode_old_config(beside, ""))
 
 
 METHODS = {SET: replace(v0_2.DIALECT.methods[SET], decode=decode_config, params=SetParams)}

@@ -1,0 +1,44 @@
+"""A speaker of SPARC: A2A 0.2 at another path, whose events have names and whose errors have data."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from a2a.errors import ALL
+from tests.support.rpc_speakers import OldSpeaker
+from tests.support.speaker import Json
+
+SENTENCES = {error.reason: error.sentence for error in ALL}
+
+
+@dataclass(kw_only=True)
+class SparcSpeaker(OldSpeaker):
+    """A client of SPARC, which looks at the data of each error."""
+
+    path: str = "/sparc"
+    endpoint = "sparc"
+    always_has_reason = True
+    versions: ClassVar[frozenset[str]] = frozenset({"0.2", "0.2.9", ""})
+    other_version_code = -32009
+    webhook_path = "config."
+
+    @property
+    def has_card(self) -> bool:
+        return False
+
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        return {"taskId": task, "config": self.webhook(url, **more)}
+
+    def answer_of(self, status: int, answer: Any, wire: Any) -> Any:
+        if isinstance(answer, list):
+            return super().answer_of(status, [self._translated(member) for member in answer], wire)
+        return super().answer_of(status, self._translated(answer), wire)
+
+    def _translated(self, answer: Json) -> Json:
+        """Return an answer whose error has the message of A2A, and no id of its call."""
+        if "error" not in answer:
+            return answer
+        data = dict(answer["error"]["data"])
+        assert data.pop("requestId") == answer["id"]
+        sentence, details = SENTENCES[data["reason"]], data.pop("details")
+        message = details if details.startswith(f"{sentence}:") else sentence
+        return answer | {"error": answer["error"] | {"message": message, "data": data}}
