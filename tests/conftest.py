@@ -27,7 +27,7 @@ from a2a.documents import EventDocument
 from a2a.events import apply
 from tasks_app import clock
 from tasks_app.callers import access, strangers
-from tasks_app.callers.access import Caller, FindCaller
+from tasks_app.callers.access import Caller
 from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
@@ -39,6 +39,7 @@ from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
 from tests.support import certificates, databases, static_files
+from tests.support.callers import find_caller
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
 from tests.support.orphans import end_with_tests
@@ -96,7 +97,7 @@ class Person(NamedTuple):
 
 def person(name: str, tenant: str, scopes: str = "*") -> Person:
     key = access.new_key(name, tenant=tenant, scopes=scopes)
-    (caller,) = access.find_callers([FindCaller(access.digests(key))])
+    caller = find_caller(key)
     assert caller
     return Person(key, caller)
 

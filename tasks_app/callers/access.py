@@ -154,11 +154,6 @@ class FindStored(Work[frozenset[str]], Struct, frozen=True):
         return [stored.intersection(item.digests) for item in items]
 
 
-def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
-    """Return the callers; None for a key that is unknown, revoked or expired."""
-    return [caller_of(keys) for keys in _rows_of(items)]
-
-
 def _rows_of(items: Sequence[FindCaller]) -> list[list[ApiKey]]:
     """Return the rows of each key."""
     all_digests = {digest for item in items for digest in item.digests}

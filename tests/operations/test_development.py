@@ -9,10 +9,10 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tasks_app.callers import access
-from tasks_app.callers.access import FindCaller
 from tasks_app.checks import is_guessable
 from tasks_app.management import development
 from tasks_app.models import ApiKey
+from tests.support.callers import find_caller
 
 CHOSEN, OTHER = "tdk_chosen-by-a-person-1", "tdk_chosen-by-a-person-2"
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -26,7 +26,7 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 
 def may_call(key: str) -> bool:
     """Return whether a call with the key is let in."""
-    return access.find_callers([FindCaller(access.digests(key))]) != [None]
+    return find_caller(key) is not None
 
 
 def user(**values: Any) -> Any:
@@ -102,7 +102,7 @@ def test_a_chosen_key_that_is_another_persons_stays_theirs(settings: Any) -> Non
     assert development.prepare_key() == CHOSEN
     settings.DEV_KEY = ""
     development.prepare_key()
-    (caller,) = access.find_callers([FindCaller(access.digests(CHOSEN))])
+    caller = find_caller(CHOSEN)
     assert caller is not None
     assert (caller.name, caller.scopes) == ("ann", {"tasks:read"})
 

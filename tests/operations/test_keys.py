@@ -37,7 +37,7 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from tasks_app.callers import access
-from tasks_app.callers.access import FindCaller, digests, find_callers, new_key
+from tasks_app.callers.access import FindCaller, digests, new_key
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Principal, Tenant
@@ -45,12 +45,9 @@ from tasks_app.operations import OPERATIONS, Context, perform_now
 from tasks_app.transports import keys
 from tests.conftest import PATIENCE, Person, person
 from tests.operations.asking import ask, message, sent, shown
+from tests.support.callers import find_caller, find_callers
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
-
-
-def caller_of(key: str) -> access.Caller | None:
-    return find_callers([FindCaller(digests(key))])[0]
 
 
 def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
@@ -58,21 +55,21 @@ def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
     row = ApiKey.objects.get()
     assert key not in "".join(str(value) for value in vars(row).values())
     assert row.prefix == key[:8]
-    assert caller_of(key)
+    assert find_caller(key)
 
 
 def test_a_key_outlives_a_change_of_the_secret_while_the_former_one_is_named(db: None, settings: Any) -> None:
     key, ended = new_key("somebody"), new_key("somebody")
     access.revoke(ApiKey.objects.filter(digest__in=digests(ended)))
     former, settings.SECRET_KEY = settings.SECRET_KEY, "another secret, which is long enough for it"
-    assert caller_of(key) is None
+    assert find_caller(key) is None
     settings.SECRET_KEY_FALLBACKS = ["some other secret, which is long enough too", former]
-    caller = caller_of(key)
+    caller = find_caller(key)
     assert caller is not None
-    assert (caller.name, caller_of(ended)) == ("somebody", None)
+    assert (caller.name, find_caller(ended)) == ("somebody", None)
     new_key("somebody", key=key)
     settings.SECRET_KEY_FALLBACKS = []
-    assert (caller_of(key), ApiKey.objects.count()) == (caller, 2)
+    assert (find_caller(key), ApiKey.objects.count()) == (caller, 2)
 
 
 def test_a_key_that_is_stored_under_two_secrets_is_one_key(db: None, settings: Any) -> None:
@@ -82,12 +79,12 @@ def test_a_key_that_is_stored_under_two_secrets_is_one_key(db: None, settings: A
     settings.SECRET_KEY_FALLBACKS = [former]
     for digest in digests(key):
         ApiKey.objects.filter(digest=digest).update(revoked_at=timezone.now())
-        assert caller_of(key) is None, "revoked in one row, it is revoked"
+        assert find_caller(key) is None, "revoked in one row, it is revoked"
         ApiKey.objects.update(revoked_at=None)
-    assert caller_of(key)
+    assert find_caller(key)
     new_key("somebody", key=key)
     assert list(ApiKey.objects.values_list("digest", flat=True)) == [digests(key)[0]]
-    assert caller_of(key)
+    assert find_caller(key)
 
 
 def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(
@@ -111,7 +108,7 @@ def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(
 
 def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:
     task = sent(owner, "hello", "echo")
-    second = caller_of(new_key("owner", tenant="home"))
+    second = find_caller(new_key("owner", tenant="home"))
     assert second is not None
     assert replace(second, key_id=owner.caller.key_id, credential=owner.caller.credential) == owner.caller
     assert shown(ask(Person("", second), GetTask(id=task.id))) == task
@@ -136,7 +133,7 @@ def test_a_principal_of_the_same_name_in_another_tenant_is_somebody_else(owner: 
 def test_a_revoked_or_expired_key_finds_nobody(db: None, change: dict[str, object]) -> None:
     key = new_key("somebody")
     ApiKey.objects.update(**change)
-    assert caller_of(key) is None
+    assert find_caller(key) is None
 
 
 def test_only_a_key_that_was_not_revoked_is_said_to_have_expired(db: None) -> None:
@@ -154,12 +151,12 @@ def test_only_a_key_that_was_not_revoked_is_said_to_have_expired(db: None) -> No
 def test_a_key_that_expires_later_is_good_until_then(db: None) -> None:
     key = new_key("somebody")
     ApiKey.objects.update(expires_at=timezone.now() + timedelta(hours=1))
-    assert caller_of(key)
+    assert find_caller(key)
 
 
 def test_a_group_of_keys_is_told_apart(owner: Person, stranger: Person) -> None:
     keys = [owner.key, "tdk_nobody", stranger.key, owner.key, ""]
-    asked = find_callers([FindCaller(digests(key)) for key in keys])
+    asked = find_callers(keys)
     assert asked == [owner.caller, None, stranger.caller, owner.caller, None]
 
 
@@ -198,7 +195,7 @@ def test_every_operation_has_a_scope(db: None) -> None:
 
 def test_the_synchronous_half_checks_the_scope_too(owner: Person) -> None:
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
-    reader = caller_of(new_key("owner", tenant="home", scopes="tasks:read"))
+    reader = find_caller(new_key("owner", tenant="home", scopes="tasks:read"))
     assert reader
     with pytest.raises(MissingScope) as told:
         perform_now(CancelTask(id=task.id), Context(caller=reader))

@@ -9,8 +9,6 @@ from django.test import Client
 from a2a.agents import registry
 from a2a.errors import Error, PermissionDenied, TaskNotFound, UnknownAgent
 from a2a.requests import CancelTask, GetExtendedCard, GetTask, ListTasks, Request, SendMessage, SubscribeToTask
-from tasks_app.callers import access
-from tasks_app.callers.access import FindCaller
 from tasks_app.callers.permissions import check_permission, is_permitted
 from tasks_app.callers.rules import KINDS, LONGEST, Kind, Rule, permit
 from tasks_app.models import Act, Permission, Principal, Tenant
@@ -18,6 +16,7 @@ from tasks_app.operators.audit import Operator
 from tasks_app.operators.permissions import MOST, remove_permission, set_permission
 from tests.conftest import Person
 from tests.operations.asking import ask, message, page, sent
+from tests.support.callers import find_caller
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("replay")]
 ADA = Operator("ada", "command", "a test")
@@ -26,7 +25,7 @@ ADDRESS = "http://localhost"
 
 def again(person: Person) -> Person:
     """Return the person as their next call finds them."""
-    (caller,) = access.find_callers([FindCaller(access.digests(person.key))])
+    caller = find_caller(person.key)
     assert caller
     return person._replace(caller=caller)
 

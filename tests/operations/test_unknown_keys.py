@@ -3,8 +3,9 @@
 import pytest
 
 from tasks_app.callers import access
-from tasks_app.callers.access import MANY_MISSES, FindCaller, Misses, digests, find_callers
+from tasks_app.callers.access import MANY_MISSES, Misses
 from tests.conftest import Person
+from tests.support.callers import find_callers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -16,7 +17,7 @@ def misses(monkeypatch: pytest.MonkeyPatch) -> Misses:
 
 
 def look_up(*keys: str) -> list[str | None]:
-    callers = find_callers([FindCaller(digests(key)) for key in keys])
+    callers = find_callers(keys)
     return [caller.name if caller else None for caller in callers]
 
 

@@ -13,12 +13,12 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.callers import access
 from tasks_app.models import Act, ApiKey, OperatorToken, Principal, Process, Tenant
 from tasks_app.operators import tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import operator
+from tests.support.callers import find_caller
 
 pytestmark = pytest.mark.django_db
 SPELLINGS: dict[str, dict[str, str]] = {
@@ -132,7 +132,9 @@ def test_a_key_is_made_in_the_admin_and_shown_once() -> None:
     client = browser(operator(ADMINISTRATOR))
     page = made(client, "apikey", principal="olga", tenant="acme", scopes="tasks:read", days="7", reason="for the test")
     (key,) = re.findall(r"<bdi>(tdk_[\w-]+)</bdi>", page)
-    assert access.find_callers([access.FindCaller(access.digests(key))])[0].name == "olga"
+    caller = find_caller(key)
+    assert caller
+    assert caller.name == "olga"
     row = ApiKey.objects.get()
     assert (row.scopes, row.language, row.name) == ("tasks:read", None, "olga")
     assert Act.objects.get(verb="make", kind="API key").reason == "for the test"
