@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import orjson
 from django.conf import settings
@@ -14,9 +13,9 @@ from a2a.answers import Description, Result, TaskPage, size_of
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, InvalidRequest
+from a2a.errors import Error
 from a2a.files import MARK
-from a2a.language import Language, Method, may_stream
+from a2a.language import Language, Method
 from a2a.requests import Request
 from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
@@ -28,34 +27,24 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, cost_of, perform, wait_on
+from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, date, fault
 from tasks_app.transports.chunk_streams import ChunkStream
 from tasks_app.transports.error_log import log_error
-from tasks_app.transports.parameters import complete
+from tasks_app.transports.meaning import Meaning, Selection, read_or_charge
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
 
-UNREADABLE_COST = 1
-"""Units that a call costs whose method, rights or params are wrong."""
-TLS_ADVICE = "use https or wss; behind a proxy that ends TLS, A2A_TRUST_FORWARDED names its headers"
-Selection = tuple[Language, Method, Any]
-"""The language, the method and the params of a call."""
 
+class Answered(Struct, frozen=True):
+    """The whole answer of a call, which is not recorded yet, and whose files are not linked."""
 
-class Meaning(Struct):
-    """The language and the method of a call, as far as it has been read. Errors are encoded in the language."""
-
-    language: Language | None = None
-    method: Method | None = None
-
-    @property
-    def error_as_stream(self) -> bool:
-        """Whether clients of the language expect the refusal of a stream as a stream."""
-        if self.language is None or self.method is None:
-            return False
-        return self.language.errors_as_stream and self.method.request.streaming
+    result: Result
+    payload: Encoded
+    weight: Holding | None
+    """The bytes of the answer in the account of its owner."""
+    headers: dict[str, str]
 
 
 async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection]) -> Reply:
@@ -66,29 +55,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     meaning = Meaning()
     context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure, patience=0.0)
     try:
-        read = partial(_read, call, exchange, wrapping, select, meaning)
-        language, method, request = await _read_or_charge(call, exchange, read)
-        await limits.spend(call.caller, cost_of(method.request))
-        encode = partial(_enclose, wrapping, method)
-        # An answer that may turn out to be an error is not stored with the change.
-        exchange.encode = None if language.refusal else encode
-        context.spelling = language.spelling
-        # The stream is taken from the account before the work, so that no accepted work lacks one.
-        stream = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
-        # A member of a batch waits in the answer of the whole batch, and a notification has no answer.
-        may_wait = not (call.batch or wrapping.silent)
-        result, weight = await _perform(request, context, stream, exchange.start, may_wait=may_wait)
-        if isinstance(result, Wait) and language.refusal and may_wait:
-            result = await _settle(call, result, language, method, context)
-        if isinstance(result, Follow):
-            return _follow(call, exchange, wrapping, result, language, method, context, stream, weight)
-        exchange.encode = encode
-        if isinstance(result, Wait):
-            return _defer(call, exchange, wrapping, result, language, method, context)
-        if language.refusal and (error := language.refusal(result)):
-            return _tell_error(exchange, wrapping, error, language, context)
-        counts = not method.request.changes and not wrapping.silent
-        payload, weight = await _encode(call, exchange, result, counts=counts)
+        done = await _work(call, exchange, wrapping, select, meaning, context)
     except CallerLeft:
         return leave(exchange, wrapping)
     except asyncio.CancelledError:
@@ -104,7 +71,41 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         return replace(reply, error_as_stream=meaning.error_as_stream)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         return _fail(exchange, wrapping, fault(exchange, error), meaning.language, context)
-    return await _answer(call, exchange, wrapping, result, payload, weight, _headers(language, context))
+    return done if isinstance(done, Reply) else await _answer(call, exchange, wrapping, done)
+
+
+async def _work(
+    call: Call,
+    exchange: OpenExchange,
+    wrapping: Wrapping,
+    select: Callable[[], Selection],
+    meaning: Meaning,
+    context: Context,
+) -> Reply | Answered:
+    """Read and perform a call. Return its reply, or its whole answer. Raises what `handle` catches."""
+    language, method, request = await read_or_charge(call, exchange, wrapping, select, meaning)
+    await limits.spend(call.caller, cost_of(method.request))
+    encode = partial(_enclose, wrapping, method)
+    # An answer that may turn out to be an error is not stored with the change.
+    exchange.encode = None if language.refusal else encode
+    context.spelling = language.spelling
+    # The stream is taken from the account before the work, so that no accepted work lacks one.
+    stream = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
+    # A member of a batch waits in the answer of the whole batch, and a notification has no answer.
+    may_wait = not (call.batch or wrapping.silent)
+    result, weight = await _perform(request, context, stream, exchange.start, may_wait=may_wait)
+    if isinstance(result, Wait) and language.refusal and may_wait:
+        result = await _settle(call, result, language, method, context)
+    if isinstance(result, Follow):
+        return _follow(call, exchange, wrapping, result, language, method, context, stream, weight)
+    exchange.encode = encode
+    if isinstance(result, Wait):
+        return _defer(call, exchange, wrapping, result, language, method, context)
+    if language.refusal and (error := language.refusal(result)):
+        return _tell_error(exchange, wrapping, error, language, context)
+    counts = not method.request.changes and not wrapping.silent
+    payload, weight = await _encode(call, exchange, result, counts=counts)
+    return Answered(result, payload, weight, _headers(language, context))
 
 
 async def handle_own(
@@ -136,23 +137,22 @@ async def handle_own(
     return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=payload)
 
 
-async def _answer(
-    call: Call,
-    exchange: OpenExchange,
-    wrapping: Wrapping,
-    result: Result,
-    payload: Encoded,
-    weight: Holding | None,
-    headers: dict[str, str],
-) -> Reply:
+async def _answer(call: Call, exchange: OpenExchange, wrapping: Wrapping, answered: Answered) -> Reply:
     """Record the result of a call, and return the reply, which is empty for a notification."""
+    result, payload = answered.result, answered.payload
     if exchange.answer is None or wrapping.silent:
         exchange.answer = None
         exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
         await _keep(exchange, payload, result, wrapping)
     recorder.close(exchange)
     answer = None if wrapping.silent else await _link_files(payload, call)
-    return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=answer, headers=headers, holding=weight)
+    return Reply(
+        request_id=exchange.request_id,
+        wrapping=wrapping,
+        payload=answer,
+        headers=answered.headers,
+        holding=answered.weight,
+    )
 
 
 async def _link_files(payload: Encoded, call: Call) -> Encoded:
@@ -194,43 +194,6 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
         await off_loop(exchange.keep, payload)
     else:
         exchange.keep(payload)
-
-
-async def _read_or_charge(
-    call: Call, exchange: OpenExchange, read: Callable[[], tuple[Language, Method, Any]]
-) -> tuple[Language, Method, Any]:
-    """Return what read() does. A call that cannot be read costs a unit, so that a flood of them is limited.
-
-    Raises the errors of read(), and TooManyCalls.
-    """
-    try:
-        return await off_loop(read) if exchange.row.request_bytes > LARGE else read()
-    except (CallError, Error):
-        await limits.spend(call.caller, UNREADABLE_COST)
-        raise
-
-
-def _read(
-    call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection], meaning: Meaning
-) -> tuple[Language, Method, Any]:
-    """Return the language, the method and the request. For a large call this runs off the loop."""
-    exchange.set_caller(call.caller)
-    language, method, params = select()
-    if method.as_stream is not None and not wrapping.silent and call.takes_stream and may_stream(method, params):
-        method = method.as_stream
-    meaning.language, meaning.method = language, method
-    exchange.row.dialect = language.name
-    if language.needs_tls:
-        _check_tls(call)
-    authorize(method.request, call.caller, language.spelling)
-    exchange.is_change = method.request.changes
-    return language, method, complete(call, language, method.request, method.decode(params))
-
-
-def _check_tls(call: Call) -> None:
-    """Check that a call came over TLS. Development servers listen on loopback only. Raises InvalidRequest."""
-    if not (settings.DEVELOPMENT or settings.DEBUG or call.is_secure()):
-        raise InvalidRequest(detail=f"calls in this language must come over TLS: {TLS_ADVICE}")
 
 
 def _enclose(wrapping: Wrapping, method: Method, result: Result) -> Encoded:

@@ -38,9 +38,10 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.operations import authorize
 from tasks_app.transports.call import SMALL, Call
-from tasks_app.transports.handling import Selection, handle, handle_own
+from tasks_app.transports.handling import handle, handle_own
 from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, find_origin, over_limit, refuse
 from tasks_app.transports.http_replies import response_to
+from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import refuse_stranger, refuse_unreadable
 
 DOOR = "link"

@@ -20,7 +20,8 @@ from a2a.requests import ListTasks
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
-from tasks_app.transports.handling import Selection, handle
+from tasks_app.transports.handling import handle
+from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import EarlyChoice, refuse_stranger, refuse_unreadable
 
 BATCH_BYTES = 4_000_000

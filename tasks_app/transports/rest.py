@@ -23,9 +23,10 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.enveloped import View
-from tasks_app.transports.handling import Selection, handle
+from tasks_app.transports.handling import handle
 from tasks_app.transports.http import Refusal, call_of, read, refuse, wrong_type
 from tasks_app.transports.http_replies import response_to
+from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import refuse_stranger, refuse_unreadable
 
 KINDS = frozenset({"application/json", "application/a2a+json"})
