@@ -128,6 +128,17 @@ def test_rows_and_models_name_the_same_columns_alike(table: rows.Table) -> None:
     assert [columns[field] for field in table.fields] == list(table.columns)
 
 
+@pytest.mark.skipif(not on_postgres(), reason="only PostgreSQL has such indexes")
+@pytest.mark.django_db
+@pytest.mark.storage
+def test_no_row_that_is_written_in_groups_is_in_an_index_for_like() -> None:
+    """Django makes one for each text key. These rows are looked up by the whole key, which another index has."""
+    written = {table.name for table in vars(rows).values() if isinstance(table, rows.Table)}
+    with connection.cursor() as cursor:
+        cursor.execute("select tablename from pg_indexes where indexdef like '%_pattern_ops%'")
+        assert written & {name for (name,) in cursor.fetchall()} == set()
+
+
 @on_sqlite
 @pytest.mark.django_db
 def test_the_texts_of_a_task_stand_behind_its_other_columns_on_sqlite() -> None:
