@@ -16,6 +16,11 @@ from tests.transports.values import VALUES, spoiled
 
 VERSIONS = ("1.0", "0.3", "0.2", None)
 """Values of A2A-Version; None: the call names none."""
+PATHS = {
+    "rpc": ("/jsonrpc", "/jsonrpc", "/", "/rpc", "/agents/echo/jsonrpc", "/agents/nobody/"),
+    "vapora": ("/a2a", "/a2a", "/agents/echo/a2a", "/agents/nobody/a2a"),
+}
+"""Paths of the endpoints of JSON-RPC."""
 ODD_HEADERS = {
     "A2A-Version": ("0.3.0", "7.1", "1.0, 0.3", "\x00", "1" * 300),
     "A2A-Extensions": ("https://x.invalid/e", ",,", "\xff"),
@@ -49,6 +54,8 @@ class Call(NamedTuple):
     """The version that the headers name, if they are as they should be."""
     method: str | None = None
     """The method of JSON-RPC, if the call has one and has not been changed."""
+    endpoint: str = "rpc"
+    """The endpoint that describes the method."""
 
     def of_task(self, task_id: str) -> "Call":
         """Return the call with the id of a task in its place."""
@@ -68,9 +75,9 @@ class Call(NamedTuple):
 
 
 @cache
-def _params(version: str | None) -> dict[str, st.SearchStrategy[Any]]:
-    """Return the strategies of the params of all methods, as calls with this version name them."""
-    description = rpc_description("rpc", version)
+def _params(version: str | None, endpoint: str) -> dict[str, st.SearchStrategy[Any]]:
+    """Return the strategies of the params of all methods of an endpoint, as calls with this version name them."""
+    description = rpc_description(endpoint, version)
     schemas = Schemas(description.document)
     return {name: schemas.values(method["x-params"]) for name, method in description.methods.items()}
 
@@ -121,9 +128,9 @@ def headers(draw: st.DrawFn, version: str | None) -> tuple[tuple[tuple[str, str]
 
 
 @st.composite
-def envelopes(draw: st.DrawFn, version: str | None) -> Json:
+def envelopes(draw: st.DrawFn, version: str | None, endpoint: str = "rpc") -> Json:
     """Return a call of JSON-RPC with params by its schema, or a notification."""
-    methods = _params(version)
+    methods = _params(version, endpoint)
     method = draw(st.sampled_from(sorted(methods)))
     call: Json = {"jsonrpc": "2.0", "method": method, "params": draw(methods[method])}
     if draw(st.integers(0, 5)):
@@ -134,21 +141,22 @@ def envelopes(draw: st.DrawFn, version: str | None) -> Json:
 @st.composite
 def rpc_calls(draw: st.DrawFn) -> Call:
     """Return a call over JSON-RPC: one, a batch, or any bytes."""
-    version = draw(st.sampled_from(VERSIONS))
-    path = draw(st.sampled_from(["/jsonrpc", "/jsonrpc", "/", "/rpc", "/agents/echo/jsonrpc", "/agents/nobody/"]))
+    endpoint = draw(st.sampled_from(["rpc", "rpc", "rpc", "vapora"]))
+    version = draw(st.sampled_from(VERSIONS if endpoint == "rpc" else (None, "0.3")))
+    path = draw(st.sampled_from(PATHS[endpoint]))
     fields, are_usual = draw(headers(version))
     shape = draw(st.integers(0, 19))
     if shape == 0:
         return Call("POST", path, draw(st.binary(max_size=60)), fields)
     if shape == 1:
         return Call("POST", path, json.dumps(draw(VALUES)).encode(), fields)
-    value: Any = draw(envelopes(version))
+    value: Any = draw(envelopes(version, endpoint))
     method = value["method"]
     if shape < 6:
-        value = [value, *draw(st.lists(envelopes(version), max_size=3))]
+        value = [value, *draw(st.lists(envelopes(version, endpoint), max_size=3))]
     content, is_whole = draw(bodies(value))
     is_usual = is_whole and are_usual and isinstance(value, dict) and "id" in value
-    return Call("POST", path, content, fields, version if are_usual else None, method if is_usual else None)
+    return Call("POST", path, content, fields, version if are_usual else None, method if is_usual else None, endpoint)
 
 
 @st.composite

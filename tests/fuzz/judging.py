@@ -1,11 +1,14 @@
 """The rules by which an answer is a valid one to its call."""
 
 import json
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from a2a.dialects.acp.language import LANGUAGE as ACP
+from a2a.dialects.acp.schema import schema
 from a2a.dialects.schemas.adr import SCHEMAS
 from tests.fuzz.asking import Answer
 from tests.fuzz.calls import Call
@@ -14,7 +17,7 @@ from tests.support.descriptions import Json, rest_description, rpc_description
 INTERNALS = (b"Traceback (most recent call last)", b'File \\"/', b'File "/', b"site-packages")
 """Parts of answers that show the inside of the server."""
 INTERNAL_ERROR = -32603
-ENVELOPED = ("/jsonrpc", "/rpc", "/")
+ENVELOPED = ("/jsonrpc", "/rpc", "/", "/a2a")
 UNAVAILABLE = 503
 BARE_TEXT = "/invoke/stream"
 NAMED = ("/invoke", BARE_TEXT, "/negotiate")
@@ -51,17 +54,32 @@ def _fault_of_json(call: Call, answer: Answer, wire: Any) -> str:
     is_named = call.verb == "POST" and call.path.removeprefix("/agents/echo") in NAMED
     if is_named and (wrong := _fault_of_adr(call, answer, wire)):
         return wrong
-    if call.verb != "POST" or not call.path.endswith(ENVELOPED) or answer.status != 200:
+    has_status = call.path.endswith("/a2a")  # Each error of VAPORA has an HTTP status.
+    if call.verb != "POST" or not call.path.endswith(ENVELOPED) or not (answer.status == 200 or has_status):
         return _fault_of_page(call, answer, wire)
     answers = wire if isinstance(wire, list) else [wire]
     if not answers or not all(map(is_answer, answers)):
         return f"no answer of JSON-RPC: {wire}"
     if call.method and not isinstance(wire, list):
         try:
-            rpc_description("rpc", call.version).check_answer(call.method, wire)
+            rpc_description(call.endpoint, call.version).check_answer(call.method, wire)
         except AssertionError as error:
             return f"not as OpenRPC says: {error}"
+        return _fault_of_acp(call.method, wire) if call.method in ACP.methods else ""
     return ""
+
+
+def _fault_of_acp(method: str, wire: Any) -> str:
+    """Return what is wrong with an answer by the published schema of ACP."""
+    name = "error" if "error" in wire else f"{method}.answer"
+    definitions = _acp_schema()["$defs"]
+    wrong = best_match(Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions}).iter_errors(wire))
+    return "" if wrong is None else f"not as the schema of ACP says: {wrong.json_path}: {wrong.message}"
+
+
+@cache
+def _acp_schema() -> Json:
+    return schema()
 
 
 def _fault_of_adr(call: Call, answer: Answer, wire: Any) -> str:
