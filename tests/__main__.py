@@ -20,8 +20,9 @@ PYTEST = [sys.executable, "-m", "pytest"]
 POSTGRES = [sys.executable, "-m", "tests.support.servers", *PYTEST, "-p", "no:cacheprovider"]
 PROCESSES = " or ".join(PLACES)
 CORES = os.cpu_count() or 1
-BUSY = ["-n", str(CORES + 1)]
-"""For tests that keep a core busy, but for a third of the time."""
+BUSY = ["-n", str(CORES + 1), "--dist", "worksteal"]
+"""For tests that keep a core busy, but for a third of the time. Each worker has neighbours in the list of tests, which
+often need one server."""
 WAITING = ["-n", str(2 * CORES), "--dist", "loadgroup", "--no-loadscope-reorder"]
 """For tests that mostly wait for processes. With three workers a core their deadlines come close."""
 NICENESS = 5

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -63,6 +64,8 @@ TIMES = {
     "A2A_BODY_SECONDS": 1.5,
     "A2A_HEADER_SECONDS": 1.5,
 }
+CALM = {"A2A_SWEEP_SECONDS": 5.0}
+"""The pause between sweeps of servers that a whole run shares: with a short one each takes a twentieth of a core."""
 SLACK = 8.0
 """Seconds by which a busy machine may be late. With the short times a deadline still comes before the usual one."""
 
@@ -309,7 +312,7 @@ def running_server(folder: Path, *, script: str = "", **more: str) -> Iterator[S
         environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
         environment |= {"PORT": str(port), "DATA_DIR": str(folder), "DEV_KEY": keys["owner"]}
         environment |= {"A2A_AGENT_MODULES": "tests.support.agents", "PYTHONWARNINGS": "default"}
-        environment |= {name: str(value) for name, value in TIMES.items()} | more
+        environment |= {name: str(value) for name, value in (TIMES | CALM).items()} | more
         if url:
             environment["DATABASE_URL"] = url
         log = folder / "log"
@@ -349,6 +352,8 @@ def _running(command: list[str], environment: dict[str, str], log: Path) -> Iter
 def _ready(process: "subprocess.Popen[bytes]", server: Server) -> bool:
     assert process.poll() is None, server.log.read_text()
     try:
+        # While it starts, a refused connection costs a hundredth of a client.
+        socket.create_connection(("127.0.0.1", server.port), 5).close()
         return httpx.get(f"{server.url}/readyz", timeout=5, verify=NO_TLS).status_code == 200
-    except httpx.TransportError:
+    except (OSError, httpx.TransportError):
         return False

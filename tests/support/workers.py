@@ -26,6 +26,8 @@ PLACES = {
     "browser": ("tests/browser",),
 }
 """Where the tests of these markers are: their runs look nowhere else."""
+SERVERS = ("server", "site", "world")
+"""The fixtures that start a server once in a worker."""
 CLIENT_TESTS, INSTALL_TESTS = "tests/clients/test_clients.py", "tests/clients/test_install.py"
 
 HERE = Path(__file__).parent
@@ -39,13 +41,23 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a test that its run would not find; let those that take long begin first, or the others wait for them."""
+    """Refuse a test that its run would not find, and sort the others.
+
+    Tests that take long begin first, or the others wait for them. Tests of one server come one after another, so that
+    few workers start it: a worker gets tests in this order, and gives the end of its list to one that has none left.
+    """
     for item in items:
         place = item.path.relative_to(config.rootpath).as_posix()
         for marker, folders in PLACES.items():
             if item.get_closest_marker(marker) and not place.startswith(tuple(f"{folder}/" for folder in folders)):
                 raise pytest.UsageError(f"{item.nodeid} is a test of {marker}, which must be in {' or '.join(folders)}")
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, server_of(item)))
+
+
+def server_of(item: pytest.Item) -> int:
+    """Return the number of the server that the test needs, which a worker starts once; the highest if it needs none."""
+    names = getattr(item, "fixturenames", ())
+    return next((number for number, name in enumerate(SERVERS) if name in names), len(SERVERS))
 
 
 def group(test: str) -> str:
