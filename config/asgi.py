@@ -17,6 +17,12 @@ from tasks_app.transports.call_log import CallLog  # noqa: E402
 from tasks_app.transports.floods import refuse_early  # noqa: E402
 from tasks_app.transports.websocket import WebSocket  # noqa: E402
 
+if settings.A2A_SLACK:
+    from tasks_app.slack.responder import responder
+    from tasks_app.zones.slack import ask_for_slack
+
+    responder.ask = ask_for_slack
+
 http: App = Http(Cors(LeanHandler(), settings.A2A_CORS_ORIGINS), stock)
 if settings.A2A_LOG_CALLS:
     http = CallLog(http)

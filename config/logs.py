@@ -2,7 +2,7 @@
 
 from typing import Any
 
-QUIET = ("asyncio", "celery", "httpcore", "httpx", "oauth2_provider", "oauthlib", "uvicorn")
+QUIET = ("asyncio", "celery", "httpcore", "httpx", "oauth2_provider", "oauthlib", "slack_bolt", "slack_sdk", "uvicorn")
 """Libraries whose warnings are logged, and nothing below. The OAuth libraries would log codes and tokens."""
 
 

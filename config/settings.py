@@ -25,6 +25,7 @@ from config.sections.rates import *
 from config.sections.retention import *
 from config.sections.shared_streams import *
 from config.sections.shares import *
+from config.sections.slack import *
 from config.sections.webhooks import *
 from config.sections.zones import *
 

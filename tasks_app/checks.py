@@ -20,6 +20,7 @@ from a2a.requests import Request
 from tasks_app.callers import access, schemes
 from tasks_app.callers.scopes import Right
 from tasks_app.cards import addresses
+from tasks_app.slack.extra import INSTALL, find_problem
 
 
 @register()
@@ -129,6 +130,16 @@ def check_relays(**_: Any) -> list[CheckMessage]:
             )
             messages.append(Error(f"A2A_RELAYS: the address of {name} {error}.", hint=hint, id="a2a.E013"))
     return messages
+
+
+@register()
+def check_slack(**_: Any) -> list[CheckMessage]:
+    """Check the Slack front.
+
+    a2a.W007: `A2A_SLACK` without the extra `slack`, so that `/slack/events` is not found.
+    """
+    problem = find_problem() if settings.A2A_SLACK else ""
+    return [Warning(problem, hint=f"{INSTALL}, or set A2A_SLACK=false.", id="a2a.W007")] if problem else []
 
 
 BROKERS = ("redis", "rediss", "amqp", "amqps")

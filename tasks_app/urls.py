@@ -18,6 +18,7 @@ from tasks_app.transports.links import create, follow
 from tasks_app.transports.metrics import metrics
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
+from tasks_app.transports.slack import events
 from tasks_app.transports.tickets import ticket
 
 WELL_KNOWN = ("agent-card.json", "agent.json")
@@ -89,6 +90,7 @@ urlpatterns = [
     path("files/<str:file>/<str:name>", download),
     *(path(f"{root}links", create) for root in ROOTS),
     *(path(f"{root}links/<str:task>", follow) for root in ROOTS),
+    path("slack/events", events),
     path("healthz", healthz),
     path("health", readyz),
     path("readyz", readyz),

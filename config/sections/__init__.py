@@ -20,6 +20,7 @@ SECTIONS = (
         "logins",
         "files",
         "webhooks",
+        "slack",
     ),
     *("rates", "database"),
 )

@@ -23,6 +23,7 @@ from django.utils.module_loading import import_string
 from a2a import languages
 from a2a.errors import InvalidKey
 from tasks_app.callers.networks import admits
+from tasks_app.callers.paths import is_signed
 from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.process.connections import CUT
@@ -106,6 +107,8 @@ class LeanHandler(ASGIHandler):
 
 async def _owner_of(scope: dict[str, Any], required: bool) -> int:
     """Authenticate a request by its head, and return its owner. Raises Refusal."""
+    if is_signed(scope["path"]):
+        return STRANGERS
     try:
         request = ASGIRequest(scope, BytesIO())
         recognition = await authenticate(evidence_in(request.META), partial(find_origin, request))

@@ -2,12 +2,14 @@
 
 from a2a.languages import ALL, Languages
 
-STOCK = frozenset({"admin", "api", "static", "desk", "oauth2", "slack"})
+STOCK = frozenset({"admin", "api", "static", "desk", "oauth2"})
 """Paths of pages for people and of the operators' API, which Django's own handler serves."""
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 """Paths for those who run this server, and for no caller."""
 _PAGES = ".well-known agent agents card files openapi.json openrpc.json schemas"
-_DOORS = "links ws"
+SIGNED = frozenset({"slack"})
+"""Paths whose calls are proved by a signature of the body, which is therefore read before the caller is known."""
+_DOORS = "links slack ws"
 _OTHERS = HEALTH.union(f"{_PAGES} {_DOORS}".split())
 """Paths of the protocol that belong to no endpoint, and those of doors to come."""
 
@@ -35,6 +37,11 @@ def is_lean(path: str) -> bool:
     agent."""
     first, _, rest = path[1:].partition("/")
     return first in LEAN or (first not in STOCK and rest.partition("/")[0] in _SECOND)
+
+
+def is_signed(path: str) -> bool:
+    """Return whether the path is one of SIGNED."""
+    return path[1:].partition("/")[0] in SIGNED
 
 
 def is_health(path: str) -> bool:

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from a2a.agents import registry
 from a2a.states import TaskState
 from tasks_app.doctor.finding import Finding
-from tasks_app.models import Delivery, Task, Webhook
+from tasks_app.models import Delivery, SlackQuestion, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 
 LATE = timedelta(seconds=60)
@@ -23,6 +23,7 @@ def examine_work(now: datetime) -> Iterator[Finding]:
     yield from _find_leases(now)
     yield from _find_waiting(now)
     yield from _find_webhooks(now)
+    yield from _find_slack_questions(now)
 
 
 def _find_leases(now: datetime) -> Iterator[Finding]:
@@ -90,3 +91,17 @@ def _find_webhooks(now: datetime) -> Iterator[Finding]:
 def _some(rows: QuerySet[Task]) -> QuerySet[Task]:
     columns = rows.only("id", "agent", "queue", "lease_owner", "lease_until", "deadline", "status_at", "not_before")
     return columns.order_by("id")[:MOST]
+
+
+def _find_slack_questions(now: datetime) -> Iterator[Finding]:
+    """Yield questions from Slack that no process goes on with, although they are due."""
+    rows = SlackQuestion.objects.filter(due_at__lt=now - LATE, workspace__disabled_at__isnull=True)
+    for row in rows.order_by("due_at")[:MOST]:
+        yield Finding(
+            kind="slack",
+            subject=row.pk,
+            problem=f"Question {row.pk} from Slack has been due since {row.due_at:%Y-%m-%d %H:%M:%S} UTC, and no "
+            f"process has answered it.",
+            remedy="Start a server with A2A_SLACK=true and the extra slack, or drop it: manage.py a2a slack drop "
+            f"{row.pk}.",
+        )

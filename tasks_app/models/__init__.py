@@ -18,6 +18,7 @@ from tasks_app.models.receivers import Receiver
 from tasks_app.models.refusals import Refusals
 from tasks_app.models.relays import Relay, RelayedTask
 from tasks_app.models.shared_streams import AgentAnswer, Chunk, Participant, SharedStream
+from tasks_app.models.slack import SlackQuestion, SlackUser, SlackWorkspace
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
 from tasks_app.models.wrong_logins import WrongLogins
@@ -58,6 +59,9 @@ __all__ = [
     "Run",
     "ServiceAccount",
     "SharedStream",
+    "SlackQuestion",
+    "SlackUser",
+    "SlackWorkspace",
     "SocketTicket",
     "Task",
     "Tenant",

@@ -50,3 +50,31 @@ DELIVERY_TRANSITIONS: dict[DeliveryState, frozenset[DeliveryState]] = {
     DeliveryState.SUPERSEDED: _OVER,
 }
 """From a state to the states that may follow."""
+
+
+class SlackQuestionState(StrEnum):
+    """Where a question from Slack is on its way to a reply."""
+
+    WAITING = "waiting"
+    """To be answered, or being answered."""
+    REPLYING = "replying"
+    """The whole reply is stored, and on its way to Slack."""
+    ANSWERED = "answered"
+    """The whole reply is in Slack."""
+    FAILED = "failed"
+    """Slack has refused the reply, or was away for too long."""
+    DROPPED = "dropped"
+    """An operator has dropped it."""
+
+
+SLACK_QUESTION_TRANSITIONS: dict[SlackQuestionState, frozenset[SlackQuestionState]] = {
+    SlackQuestionState.WAITING: frozenset({SlackQuestionState.REPLYING, SlackQuestionState.DROPPED}),
+    SlackQuestionState.REPLYING: frozenset(
+        {SlackQuestionState.ANSWERED, SlackQuestionState.FAILED, SlackQuestionState.DROPPED}
+    ),
+    SlackQuestionState.ANSWERED: frozenset(),
+    # Sent again by an operator.
+    SlackQuestionState.FAILED: frozenset({SlackQuestionState.REPLYING}),
+    SlackQuestionState.DROPPED: frozenset(),
+}
+"""From a state to the states that may follow."""

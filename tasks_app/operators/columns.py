@@ -67,3 +67,21 @@ SHARED_STREAM = ("state", "reason", "last_seq", "size", "created_at", "active_at
 """Columns of a shared stream behind its id, its tenant and its owner."""
 CHUNK = ("seq", "author", "role", "is_last", "state", "own_seq", "task_id", "task_seq", "created_at")
 """Columns of a chunk beside its parts."""
+SLACK_QUESTION = (
+    "event_id",
+    "channel",
+    "thread",
+    "ts",
+    "user",
+    "state",
+    "task_id",
+    "refusal",
+    "posts",
+    "fence",
+    "failures",
+    "problem",
+    "due_at",
+    "created_at",
+    "over_at",
+)
+"""Columns of a question from Slack behind its id, its tenant, its owner and its workspace."""

@@ -11,7 +11,7 @@ VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "a
 _WORK = frozenset(
     {
         *("task", "exchange", "webhook", "receiver", "delivery", "process"),
-        "sharedstream",
+        *("sharedstream", "slackquestion", "slackworkspace", "slackuser"),
         *("tenant", "principal", "apikey", "oauthclient", "serviceaccount", "budget", "permission", "ratelimit"),
     }
 )
@@ -28,7 +28,7 @@ def _may(verb: str, models: Iterable[str]) -> frozenset[str]:
 ROLES: dict[str, frozenset[str]] = {
     VIEWER: _may("view", _WORK),
     OPERATOR: _may("view", _WORK)
-    | _may("change", {"task", "webhook", "receiver", "delivery", "process", "sharedstream"}),
+    | _may("change", {"task", "webhook", "receiver", "delivery", "process", "sharedstream", "slackquestion"}),
     AGENT_OWNER: _may("view", {"task", "webhook", "delivery"}) | _may("change", {"task", "webhook", "delivery"}),
     AUDITOR: _may("view", _WORK | _RECORDS) | {"auth.view_user", "auth.view_group"},
     ADMINISTRATOR: _ALL_OF_AUTH,

@@ -28,6 +28,9 @@ from tasks_app.process.memory import return_large_blocks
 from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
 from tasks_app.shared_streams import answers
+from tasks_app.slack import questions
+from tasks_app.slack.extra import is_on
+from tasks_app.slack.responder import responder
 from tasks_app.upkeep.counts import count_routine
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
@@ -67,10 +70,10 @@ def services_of(role: Role) -> list[Service]:
     if settings.A2A_RELAYS and role != "child":
         shared.append(relay_routine)
     match role:
-        case "web" if settings.CELERY_BROKER_URL:
-            return [*shared, celery, census, sender, sweeper, retention_routine, count_routine, doors, moderator]
         case "web":
-            return [*shared, runner, local, census, sender, sweeper, retention_routine, count_routine, doors, moderator]
+            runs = [celery] if settings.CELERY_BROKER_URL else [runner, local]
+            work = [census, sender, sweeper, retention_routine, count_routine, doors, moderator]
+            return [*shared, *runs, *work, *([responder] if is_on() else [])]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.
             return [*shared, celery, runner, local, sender, sweeper, retention_routine]
@@ -112,6 +115,7 @@ def take_over() -> None:
         log.info("%d interrupted tasks are taken up again", reclaim_tasks())
     bridge.do(Do(webhooks.release_all))
     bridge.do(Do(answers.release_all))
+    bridge.do(Do(questions.release_all))
 
 
 def troubles() -> list[str]:

@@ -39,6 +39,7 @@ from tasks_app.models import (
     RelayedTask,
     Run,
     SharedStream,
+    SlackQuestion,
     SocketTicket,
     Task,
     Webhook,
@@ -297,6 +298,18 @@ def _old_shared_streams(before: datetime) -> QuerySet[SharedStream]:
     return SharedStream.objects.filter(id__lt=uuid7_at(before), closed_at__lt=before)
 
 
+def _delete_slack_questions(before: datetime, place: str, limit: int) -> Portion:
+    rows = _old_slack_questions(before).filter(pk__gt=place).order_by("pk")
+    with transaction.atomic():
+        ids = list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
+        SlackQuestion.objects.filter(pk__in=ids)._raw_delete(using=connection.alias)
+    return _portion(ids, place, limit)
+
+
+def _old_slack_questions(before: datetime) -> QuerySet[SlackQuestion]:
+    return SlackQuestion.objects.filter(id__lt=uuid7_at(before))
+
+
 ROW_KINDS = {
     kind.name: kind
     for kind in (
@@ -353,6 +366,13 @@ ROW_KINDS = {
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_shared_streams,
             old=_old_shared_streams,
+            time_of=_time_of_id,
+        ),
+        RowKind(
+            name="slack_questions",
+            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
+            delete=_delete_slack_questions,
+            old=_old_slack_questions,
             time_of=_time_of_id,
         ),
         RowKind(

@@ -17,6 +17,7 @@ from tasks_app.api.resources.processes import Processes
 from tasks_app.api.resources.receivers import Receivers
 from tasks_app.api.resources.refusals import Refusals
 from tasks_app.api.resources.shared_streams import SharedStreams
+from tasks_app.api.resources.slack import SlackQuestions, SlackWorkspaces
 from tasks_app.api.resources.tasks import Tasks
 from tasks_app.api.resources.tenants import Tenants
 from tasks_app.api.resources.tokens import Tokens
@@ -41,6 +42,8 @@ RESOURCES: tuple[type[Resource], ...] = (
     Refused,
     Refusals,
     SharedStreams,
+    SlackQuestions,
+    SlackWorkspaces,
     Tasks,
     Tenants,
     Tokens,

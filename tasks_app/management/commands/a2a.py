@@ -26,6 +26,7 @@ from tasks_app.management.nouns.reference import REFERENCE
 from tasks_app.management.nouns.refusals import REFUSALS
 from tasks_app.management.nouns.relays import RELAYS
 from tasks_app.management.nouns.shared_streams import SHARED_STREAMS
+from tasks_app.management.nouns.slack import SLACK
 from tasks_app.management.nouns.users import USERS
 
 OPERATING: dict[str, Noun] = {
@@ -50,6 +51,7 @@ OPERATING: dict[str, Noun] = {
     "refusals": REFUSALS,
     "relays": RELAYS,
     "shared-streams": SHARED_STREAMS,
+    "slack": SLACK,
     "users": USERS,
 }
 

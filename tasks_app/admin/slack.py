@@ -1,0 +1,141 @@
+"""The Slack front: questions with their tasks and the state of their replies, and workspaces.
+
+Workspaces are added, and get new secrets, by command or through the operators' API.
+"""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+
+from tasks_app.admin.acting import ActionTable, act_on_each, format_count
+from tasks_app.admin.filters import ExactFilter
+from tasks_app.admin.keys import DatedTable
+from tasks_app.admin.readonly import Fact, link
+from tasks_app.admin.text import NONE, format_time, reveal
+from tasks_app.models import SlackQuestion, SlackUser, SlackWorkspace
+from tasks_app.slack import acts, workspaces
+from tasks_app.webhooks import one_by_one
+
+
+class QuestionStateFilter(ExactFilter):
+    title = parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        return list(SlackQuestion.STATES)
+
+
+@admin.register(SlackQuestion)
+class SlackQuestionAdmin(ActionTable[SlackQuestion]):
+    list_display = (
+        "show_created_at",
+        "show_state",
+        "show_workspace",
+        "channel",
+        "user",
+        "show_task",
+        "show_problem",
+        "id",
+    )
+    list_select_related = ("owner", "tenant", "workspace")
+    list_filter = (QuestionStateFilter,)
+    related = ("owner", "tenant", "workspace")
+    search_columns = ("pk", "event_id", "task_id")
+    search_help_text = "An exact id of a question, of an event of Slack, or of a task."
+    actions = ("send_again", "drop")
+
+    @admin.display(description="workspace")
+    def show_workspace(self, row: SlackQuestion) -> str:
+        return reveal(str(row.workspace))
+
+    @admin.display(description="task")
+    def show_task(self, row: SlackQuestion) -> str:
+        return super().show_task(row) if row.task_id else NONE
+
+    @admin.display(description="problem")
+    def show_problem(self, row: SlackQuestion) -> str | None:
+        return reveal((row.problem or row.refusal)[:100]) or None
+
+    def build_page(self, request: HttpRequest, row: SlackQuestion) -> dict[str, Any]:
+        return {"mark": row.state, "state": row.state, "facts": build_facts(row)}
+
+    def summarize(self, rows: list[SlackQuestion]) -> list[str]:
+        return [format_count(self, len(rows))]
+
+    @admin.action(permissions=["act"], description="Send replies of selected questions again")
+    def send_again(self, request: HttpRequest, queryset: QuerySet[SlackQuestion]) -> HttpResponse | None:
+        return self._act(request, queryset, "send_again", "Sent again", "Only replies that have failed are sent again.")
+
+    @admin.action(permissions=["act"], description="Drop selected questions")
+    def drop(self, request: HttpRequest, queryset: QuerySet[SlackQuestion]) -> HttpResponse | None:
+        return self._act(request, queryset, "drop", "Dropped", "Their users get no reply. Tasks under way go on.")
+
+    def _act(
+        self, request: HttpRequest, rows: QuerySet[SlackQuestion], verb: str, success: str, warning: str
+    ) -> HttpResponse | None:
+        title = f"{verb.replace('_', ' ').capitalize()}: these Slack questions?"
+        act = one_by_one(acts.ACTS[verb])
+        return self.act(request, rows, verb, act, title=title, warning=warning, success=success)
+
+
+def build_facts(row: SlackQuestion) -> list[Fact]:
+    """Return the facts at the top of the page."""
+    return [
+        Fact("Problem", reveal(row.problem)),
+        Fact("Error that the reply tells", reveal(row.refusal)),
+        Fact("Task", reveal(row.task_id or ""), link("task", row.task_id) if row.task_id else ""),
+        Fact("Asked as", reveal(f"{row.owner.name} ({row.tenant.name})")),
+        Fact("Workspace", reveal(str(row.workspace))),
+        Fact("User", reveal(row.user)),
+        Fact("Channel", reveal(row.channel)),
+        Fact("Thread", reveal(row.thread)),
+        Fact("Message", reveal(row.ts)),
+        Fact("Event", reveal(row.event_id)),
+        Fact("Messages of the reply", reveal(row.posts)),
+        Fact("Tries that Slack did not answer", str(row.failures)),
+        Fact("Taken by a process", f"{row.fence} times"),
+        Fact("Arrived (UTC)", format_time(row.created_at)),
+        Fact("Goes on (UTC)", format_time(row.due_at)),
+        Fact("Over (UTC)", format_time(row.over_at)),
+    ]
+
+
+@admin.register(SlackWorkspace)
+class SlackWorkspaceAdmin(DatedTable[SlackWorkspace]):
+    list_display = ("show_created_at", "team_id", "name", "show_disabled_at", "principal", "scopes", "agent")
+    list_display_links = ("team_id",)
+    fields = (*list_display, "show_signing_secret", "bot_user_id", "show_users")
+    list_select_related = ("principal",)
+    ordering = ("-id",)
+    actions = ("disable", "enable")
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        return self.may_act(request)
+
+    @admin.display(description="disabled (UTC)")
+    def show_disabled_at(self, row: SlackWorkspace) -> str | None:
+        return format_time(row.disabled_at) or None
+
+    @admin.display(description="signing secret")
+    def show_signing_secret(self, row: SlackWorkspace) -> str:
+        return "its own" if row.signing_secret else "A2A_SLACK_SIGNING_SECRET"
+
+    @admin.display(description="users with a caller of their own")
+    def show_users(self, row: SlackWorkspace) -> str | None:
+        rows = SlackUser.objects.filter(workspace=row).select_related("principal").order_by("pk")[:200]
+        text = ", ".join(f"{user.user_id} as {user.principal.name}" for user in rows)
+        return format_html("<bdi>{}</bdi>", reveal(text)) if text else None
+
+    @admin.action(permissions=["act"], description="Disable selected workspaces")
+    def disable(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
+        """Refuse their events until they are enabled."""
+        warning = "Events of these workspaces are refused, and their questions rest, until you enable them again."
+        return act_on_each(self, request, queryset, "disable", workspaces.disable, warning=warning)
+
+    @admin.action(permissions=["act"], description="Enable selected workspaces")
+    def enable(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
+        """Take their events again."""
+        warning = "Events of these workspaces are taken again."
+        return act_on_each(self, request, queryset, "enable", workspaces.enable, warning=warning)

@@ -1,0 +1,106 @@
+"""The files of a question, fetched from Slack with the bot token. The user is told of each file that is left out."""
+
+import asyncio
+from base64 import b64encode
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from django.conf import settings
+from msgspec import Struct
+
+from tasks_app.outbound import dialling as outbound
+from tasks_app.slack.questions import Turn
+from tasks_app.slack.web_api import SlackAway
+
+MOST_FILES = 10
+"""Files of a question at most."""
+SECONDS = 60.0
+"""The time limit of one file."""
+FILE_HOST = "files.slack.com"
+
+
+class FetchedFile(Struct, frozen=True):
+    """A file of a question."""
+
+    name: str
+    mimetype: str
+    size: int
+    content: str
+    """Its bytes in base64."""
+
+
+class Luggage(Struct, frozen=True):
+    """The files of a question that were fetched, and sentences about the others."""
+
+    files: tuple[FetchedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class _LeftOut(Exception):
+    """Raised for a file that is left out; the text is the reason."""
+
+
+async def fetch(turn: Turn) -> Luggage:
+    """Return the files of a question. Raises SlackAway if Slack gives no answer."""
+    files: list[FetchedFile] = []
+    notes: list[str] = []
+    for number, file in enumerate(turn.files):
+        name = str(file.get("name") or "a file")[:200]
+        try:
+            if number >= MOST_FILES:
+                raise _LeftOut(f"a question may have {MOST_FILES} files")
+            content = await _fetch(turn.token, file)
+        except _LeftOut as reason:
+            notes.append(f"_I have left out {name}: {reason}._")
+            continue
+        media = str(file.get("mimetype") or "")
+        files.append(FetchedFile(name, media, len(content), b64encode(content).decode()))
+    return Luggage(tuple(files), tuple(notes))
+
+
+async def _fetch(token: str, file: dict[str, Any]) -> bytes:
+    """Return the bytes of a file. Raises _LeftOut and SlackAway."""
+    size, url, most = file.get("size"), str(file.get("url") or ""), settings.A2A_ATTACHMENT_BYTES
+    if isinstance(size, int) and size > most:
+        raise _LeftOut(f"it has {_show(size)}, and I take {_show(most)} at most")
+    if urlsplit(url).hostname not in {FILE_HOST, urlsplit(settings.A2A_SLACK_API).hostname}:
+        raise _LeftOut("it is not stored in Slack")
+    try:
+        outbound.target(url)
+        async with (
+            asyncio.timeout(SECONDS),
+            outbound.client(seconds=10.0, most_read=most + 65_536) as client,
+            client.stream("GET", url, headers={"Authorization": f"Bearer {token}"}) as response,
+        ):
+            _check(response, str(file.get("mimetype") or ""))
+            return await _read(response, most)
+    except outbound.Blocked:
+        raise _LeftOut("it is not stored in Slack") from None
+    except (httpx.HTTPError, outbound.Unknown, TimeoutError) as error:
+        raise SlackAway(f"a file: {type(error).__name__}") from None
+
+
+def _check(response: httpx.Response, media: str) -> None:
+    """Check that the response has the file. Raises _LeftOut and SlackAway."""
+    if response.status_code == 429 or response.status_code >= 500:
+        raise SlackAway(f"a file: HTTP {response.status_code}")
+    # Without the scope files:read, Slack answers with the page of its login.
+    is_page = response.headers.get("Content-Type", "").startswith("text/html") and media != "text/html"
+    if response.status_code != 200 or is_page:
+        raise _LeftOut("I may not read it")
+
+
+async def _read(response: httpx.Response, most: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.aiter_bytes():
+        size += len(piece)
+        if size > most:
+            raise _LeftOut(f"it has more than {_show(most)}")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _show(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"

@@ -1,0 +1,204 @@
+"""Questions as rows: whose turn it is, and how far the reply of each is in Slack.
+
+A process goes on with a question until `due_at`, and puts that time off while it does. Every write names the fence of
+its turn, so a process that was frozen writes nothing more once another has taken the question.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef, QuerySet
+from msgspec import Struct
+
+from tasks_app import clock
+from tasks_app.callers.access import Caller, caller_for
+from tasks_app.models import SlackQuestion
+from tasks_app.models.states import SLACK_QUESTION_TRANSITIONS, SlackQuestionState
+from tasks_app.sealing import Unreadable, unseal
+
+OF_ONE = 20
+"""Questions of one workspace that a process answers at the same time."""
+UNREADABLE_SECONDS = 60.0
+"""The pause of a question whose bot token cannot be read."""
+KIND = "slack"
+"""The kind of the credential of callers from Slack."""
+
+
+class Lost(Exception):
+    """Raised when another process has taken the question, or it is over."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """A question that this process has taken, as it was then."""
+
+    id: str
+    fence: int
+    workspace_id: int
+    team_id: str
+    agent: str
+    token: str
+    caller: Caller
+    channel: str
+    thread: str
+    ts: str
+    user: str
+    text: str
+    files: tuple[dict[str, Any], ...]
+    state: SlackQuestionState
+    task_id: str | None
+    reply: str
+    posts: tuple[str, ...]
+    sends: int
+    failures: int
+    created_at: datetime
+
+
+def take(most: int, busy: Mapping[int, int] | None = None) -> list[Turn]:
+    """Take questions that are due, for as long as a lease lasts. The questions of a thread are answered in order.
+
+    `busy` has the number of questions that this process answers already for each workspace.
+    """
+    now, turns, counts = clock.shared(), list[Turn](), Counter(busy or {})
+    while len(turns) < most:
+        full = [workspace for workspace, count in counts.items() if count >= OF_ONE]
+        room = most - len(turns)
+        related = ("workspace", "owner__tenant")
+        rows = list(_due(now).exclude(workspace_id__in=full).select_related(*related)[:room])
+        for row in rows:
+            if counts[row.workspace_id] >= OF_ONE or not _take(row, now):
+                continue
+            if (turn := _turn(row)) is not None:
+                counts[row.workspace_id] += 1
+                turns.append(turn)
+        if len(rows) < room:
+            break
+    return turns
+
+
+def _due(now: datetime) -> QuerySet[SlackQuestion]:
+    """Return the questions that may be taken, in the order in which they became due."""
+    earlier = SlackQuestion.objects.filter(
+        workspace_id=OuterRef("workspace_id"),
+        channel=OuterRef("channel"),
+        thread=OuterRef("thread"),
+        id__lt=OuterRef("id"),
+        due_at__isnull=False,
+    )
+    rows = SlackQuestion.objects.filter(~Exists(earlier), due_at__lte=now, workspace__disabled_at__isnull=True)
+    return rows.order_by("due_at", "pk")
+
+
+def _take(row: SlackQuestion, now: datetime) -> bool:
+    """Take a question, and return whether it was still there to be taken."""
+    fresh = SlackQuestion.objects.filter(pk=row.pk, due_at=row.due_at, fence=row.fence)
+    row.fence += 1
+    return bool(fresh.update(due_at=_lease(now), fence=row.fence))
+
+
+def _lease(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
+
+
+def _turn(row: SlackQuestion) -> Turn | None:
+    """Return the turn of a question; None if its bot token cannot be read."""
+    try:
+        token = unseal(row.workspace.bot_token)
+    except Unreadable:
+        problem = "the bot token of the workspace cannot be read: SECRET_KEY has changed"
+        _rows(row.pk, row.fence).update(due_at=_later(UNREADABLE_SECONDS), problem=problem)
+        return None
+    return Turn(
+        id=row.pk,
+        fence=row.fence,
+        workspace_id=row.workspace_id,
+        team_id=row.workspace.team_id,
+        agent=row.workspace.agent,
+        token=token,
+        caller=caller_for(row.owner, frozenset(row.workspace.scopes.split()), credential=f"{KIND}:{row.workspace_id}"),
+        channel=row.channel,
+        thread=row.thread,
+        ts=row.ts,
+        user=row.user,
+        text=row.text,
+        files=tuple(orjson.loads(row.files)) if row.files else (),
+        state=SlackQuestionState(row.state),
+        task_id=row.task_id,
+        reply=row.reply,
+        posts=tuple(row.posts.split()),
+        sends=row.sends,
+        failures=row.failures,
+        created_at=row.created_at,
+    )
+
+
+def renew(turn: Turn) -> None:
+    """Keep the question from other processes for another lease. Raises Lost."""
+    _write(turn, due_at=_lease(clock.shared()))
+
+
+def put_off(turn: Turn, seconds: float, problem: str = "", *, failed: bool = False) -> None:
+    """Have any process go on with the question after that time. Raises Lost."""
+    _write(turn, due_at=_later(seconds), problem=problem[:500], failures=F("failures") + int(failed))
+
+
+def begin_post(turn: Turn, number: int) -> None:
+    """Store that the posting of a message begins. Raises Lost."""
+    _write(turn, sends=number)
+
+
+def add_posts(turn: Turn, posts: list[str]) -> None:
+    """Store the messages of the reply that are in Slack. Raises Lost."""
+    _write(turn, posts=" ".join(posts), sends=len(posts))
+
+
+def set_task(turn: Turn, task_id: str) -> None:
+    """Store the task that answers the question. Raises Lost."""
+    _write(turn, task_id=task_id)
+
+
+def store_reply(turn: Turn, reply: str, refusal: str = "") -> None:
+    """Store the whole reply, which is on its way to Slack from now on. Raises Lost."""
+    _move(turn, SlackQuestionState.REPLYING, reply=reply.replace("\0", ""), refusal=refusal, text="", files="")
+
+
+def finish(turn: Turn) -> None:
+    """Store that the whole reply is in Slack, and drop its text, which the task has. Raises Lost."""
+    _move(turn, SlackQuestionState.ANSWERED, reply="", problem="", due_at=None, over_at=clock.now())
+
+
+def fail(turn: Turn, problem: str) -> None:
+    """Give the reply up. It stays for operators, who may have it sent again. Raises Lost."""
+    _move(turn, SlackQuestionState.FAILED, problem=problem[:500], due_at=None, over_at=clock.now())
+
+
+def release_all() -> None:
+    """Make every question that is not over due now. Call it at the start of the only process of an installation."""
+    SlackQuestion.objects.filter(due_at__isnull=False).update(due_at=clock.shared())
+
+
+def move_rows(rows: QuerySet[SlackQuestion], state: SlackQuestionState, **columns: Any) -> int:
+    """Move the rows whose state allows it, and set these columns in them; return how many moved."""
+    sources = [source for source, targets in SLACK_QUESTION_TRANSITIONS.items() if state in targets]
+    return rows.filter(state__in=sources).update(state=state, **columns)
+
+
+def _move(turn: Turn, state: SlackQuestionState, **columns: Any) -> None:
+    if not move_rows(_rows(turn.id, turn.fence), state, **columns):
+        raise Lost
+
+
+def _write(turn: Turn, **columns: Any) -> None:
+    if not _rows(turn.id, turn.fence).update(**columns):
+        raise Lost
+
+
+def _rows(id: str, fence: int) -> QuerySet[SlackQuestion]:
+    return SlackQuestion.objects.filter(pk=id, fence=fence, due_at__isnull=False)
+
+
+def _later(seconds: float) -> datetime:
+    return clock.shared() + timedelta(seconds=seconds)

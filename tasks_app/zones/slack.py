@@ -1,0 +1,33 @@
+"""Questions from Slack, as verification takes them."""
+
+from collections.abc import AsyncGenerator
+
+from tasks_app.slack.attachments import Luggage
+from tasks_app.slack.questions import Turn
+from tasks_app.zones.verification import Attachment, Question, Reply, ask
+
+DOOR = "slack"
+
+
+async def ask_for_slack(turn: Turn, luggage: Luggage) -> AsyncGenerator[Reply, None]:
+    """Have the question of a turn verified and executed, once, and yield its answer while it grows.
+
+    Raises the errors of a2a/errors.py.
+    """
+    question = Question(
+        channel=turn.channel,
+        text=turn.text,
+        bot_token=turn.token,
+        user=turn.user,
+        thread=turn.thread,
+        correlation_id=turn.id,
+        attachments=tuple(
+            Attachment(name=file.name, mimetype=file.mimetype, size=file.size, content=file.content)
+            for file in luggage.files
+        ),
+        team=turn.team_id,
+        agent=turn.agent,
+        key=turn.id,
+    )
+    async for reply in ask(question, turn.caller, door=DOOR):
+        yield reply
