@@ -1,6 +1,7 @@
 """The base of every resource: a list and one row, limited to what the operator may see, and the resource's verbs."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
@@ -11,6 +12,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
+from a2a.dialects.params import read_time
+from a2a.errors import InvalidParams
 from tasks_app.api.paging import Newest
 from tasks_app.api.verbs import Verb
 from tasks_app.api.views import View
@@ -18,6 +21,9 @@ from tasks_app.operators import lookup, proof, reach
 from tasks_app.operators.audit import API, Operator, operator_of
 
 PAGING = frozenset({Newest.cursor_query_param, Newest.page_size_query_param})
+
+WINDOW = ("since", "until")
+"""The parameters of lists with the first time that counts, and the first that does not count any more."""
 
 
 class HasPermission(BasePermission):
@@ -34,6 +40,14 @@ class HasPermission(BasePermission):
         return True
 
 
+def _time_of(values: dict[str, str], name: str) -> datetime | None:
+    """Take a time out of the query parameters. Raises ValidationError."""
+    try:
+        return read_time(values.pop(name, None), name)
+    except InvalidParams as error:
+        raise ValidationError(dict(error.violations)) from None
+
+
 class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Any]):
     """A table as operators see it. A subclass names its path, model, serializer, filters and verbs."""
 
@@ -42,6 +56,8 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     model: ClassVar[type[Model]]
     filters: ClassVar[Mapping[str, str]] = {}
     """The query parameters of the list with the columns that they compare, each with an index."""
+    moment: ClassVar[str] = "created_at"
+    """The column of times that `since` and `until` compare. A list of a model without it lacks these parameters."""
     lookup_value_regex = r"[A-Za-z0-9_.:@%+-]{1,150}"
 
     permission_classes = (HasPermission,)
@@ -78,12 +94,14 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
             raise ValidationError(dict.fromkeys(unknown, f"is not a parameter of this list; it has {names}"))
         if wrong := [name for name, value in values.items() if "\0" in value]:
             raise ValidationError(dict.fromkeys(wrong, "has a character that no row has"))
-        return self.select(queryset, values)
+        window = [_time_of(values, name) for name in WINDOW]
+        return self.select(lookup.in_window(queryset, self.moment, *window), values)
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Return the query parameters of the list."""
-        return tuple(cls.filters)
+        has_moment = any(field.name == cls.moment for field in cls.model._meta.concrete_fields)
+        return (*cls.filters, *WINDOW) if has_moment else tuple(cls.filters)
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         """Return the rows with these values of the query parameters."""

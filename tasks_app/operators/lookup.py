@@ -1,16 +1,20 @@
 """Searches by any id that an operator may hold. They compare exact ids on indexes only, because the tables are long."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import CharField, Model, Q, QuerySet
 
 from a2a.states import TaskState
+from tasks_app.ids import uuid7_at
 from tasks_app.models import AuditEntry, Delivery, Exchange, Principal, Run, Task
 from tasks_app.models.states import DeliveryState
 
 M = TypeVar("M", bound=Model)
 
+ID_LENGTH = 36
+"""Characters of an id that begins with its time."""
 CANDIDATES = 500
 """Newest rows that a search considers for each kind of id. An rpc id such as 1 occurs in very many exchanges."""
 
@@ -32,6 +36,20 @@ def filter_by(rows: QuerySet[M], **values: Any) -> QuerySet[M]:
         if unindexed is not None and value != unindexed:
             rows = rows.exclude(**{column: unindexed})
     return rows.filter(**values)
+
+
+def in_window(rows: QuerySet[M], column: str, since: datetime | None, until: datetime | None) -> QuerySet[M]:
+    """Return the rows whose time in the column is not before `since`, and before `until`.
+
+    Ids that begin with the time are compared in its place: the tables that have them are long, and no other index has
+    their times.
+    """
+    key = rows.model._meta.pk
+    by_id = key is not None and isinstance(key, CharField) and key.max_length == ID_LENGTH
+    for name, time in (("gte", since), ("lt", until)):
+        if time is not None:
+            rows = rows.filter(**{f"pk__{name}": uuid7_at(time)} if by_id else {f"{column}__{name}": time})
+    return rows
 
 
 def find_exchanges(text: str, among: QuerySet[Exchange] | None = None, most: int = CANDIDATES) -> QuerySet[Exchange]:

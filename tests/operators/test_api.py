@@ -7,8 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tasks_app import clock
 from tasks_app.api.resources import RESOURCES
 from tasks_app.callers import access, strangers
+from tasks_app.ids import uuid7_at
 from tasks_app.models import Act, ApiKey, OperatorToken, Principal
 from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
@@ -183,6 +185,44 @@ def test_a_list_goes_on_where_its_page_ends(olga: Principal) -> None:
         pages.append([row["id"] for row in answer["results"]])
     newest = sorted(ids, reverse=True)
     assert pages == [newest[:2], newest[2:4], newest[4:]]
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.segment)
+def test_a_list_of_rows_with_a_time_has_a_window(resource: Any, olga: Principal) -> None:
+    robot, path = program(ADMINISTRATOR), f"{resource.segment}/"
+    times = {"since": "2026-11-22T05:00:00Z", "until": "9999-12-31T00:00:00+00:00"}
+    expected = 200 if "since" in resource.parameters() else 400
+    assert robot.get(path, **times).status_code == expected
+    assert expected == 200 or resource.segment not in {
+        "tasks",
+        "exchanges",
+        "audit",
+        "acts",
+        "keys",
+        "refusals",
+        "users",
+    }
+    for time in ("yesterday", "2026-11-22", "2026-11-22T05:00:00", ""):
+        problem(robot.get(path, until=time), 400)
+
+
+def test_a_window_begins_with_its_first_time_and_ends_before_its_last(olga: Principal, hand: Hand) -> None:
+    calls, keys, times = [], [], []
+    for _ in range(3):
+        calls.append(exchange(olga, id=uuid7_at(clock.now())).pk)
+        keys.append(ApiKey.objects.create(principal=olga, digest=f"{len(keys)}").pk)
+        ApiKey.objects.filter(pk=keys[-1]).update(created_at=clock.now())
+        times.append(clock.now().isoformat().replace("+00:00", "Z"))
+        hand.on(minutes=1)
+    robot = program(VIEWER)
+    for path, ids in (("exchanges/", calls), ("keys/", keys)):
+        for query, chosen in (
+            ({"since": times[1]}, ids[1:]),
+            ({"until": times[1]}, ids[:1]),
+            ({"since": times[1], "until": times[2]}, ids[1:2]),
+        ):
+            found = [row["id"] for row in robot.get(path, **query).json()["results"]]
+            assert [each for each in found if each in ids] == chosen[::-1], (path, query)
 
 
 @pytest.mark.parametrize(

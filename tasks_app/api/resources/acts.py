@@ -46,6 +46,7 @@ class ActRow(Row):
 class Acts(Resource):
     segment = "acts"
     model = Act
+    moment = "at"
     serializer_class = ActRow
     filters = {"operator": "operator", "kind": "kind", "object_id": "object_id"}
 

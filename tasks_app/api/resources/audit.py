@@ -55,5 +55,6 @@ class RefusedRow(Row):
 class Refused(Exported):
     segment = "refused-calls"
     model = RefusedCalls
+    moment = "hour"
     serializer_class = RefusedRow
     filters = {"credential": "credential", "reason": "reason"}

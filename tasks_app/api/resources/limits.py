@@ -42,6 +42,7 @@ class NewLimit(Body):
 class Limits(Resource):
     segment = "limits"
     model = RateLimit
+    moment = "changed_at"
     serializer_class = LimitRow
     filters = {"tenant": "tenant__name", "principal": "principal__name"}
 

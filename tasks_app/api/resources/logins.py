@@ -18,6 +18,7 @@ class LoginsRow(Row):
 class Logins(Resource):
     segment = "logins"
     model = WrongLogins
+    moment = "last_at"
     serializer_class = LoginsRow
     filters = {"kind": "kind", "value": "value"}
 

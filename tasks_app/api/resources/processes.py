@@ -25,6 +25,7 @@ class ProcessRow(Row):
 class Processes(Resource):
     segment = "processes"
     model = Process
+    moment = "started_at"
     serializer_class = ProcessRow
 
     @verb(one=False, gives_rights=True)

@@ -23,6 +23,7 @@ class ReceiverRow(Row):
 class Receivers(Resource):
     segment = "receivers"
     model = Receiver
+    moment = "asked_at"
     serializer_class = ReceiverRow
 
     def rows(self) -> Any:

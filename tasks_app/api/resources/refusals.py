@@ -18,6 +18,7 @@ class RefusalsRow(Row):
 class Refusals(Resource):
     segment = "refusals"
     model = Counts
+    moment = "minute"
     serializer_class = RefusalsRow
     filters = {"address": "address"}
 

@@ -52,6 +52,7 @@ class NewUser(NewReach):
 class Users(Resource):
     segment = "users"
     model = User
+    moment = "date_joined"
     serializer_class = UserRow
     filters = {"username": "username"}
 
