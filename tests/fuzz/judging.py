@@ -11,7 +11,7 @@ from a2a.dialects.acp.language import LANGUAGE as ACP
 from a2a.dialects.acp.schema import schema
 from a2a.dialects.schemas.adr import SCHEMAS
 from tests.fuzz.asking import Answer
-from tests.fuzz.calls import Call
+from tests.fuzz.calls import PATHS, Call
 from tests.support.descriptions import Json, rest_description, rpc_description
 
 INTERNALS = (b"Traceback (most recent call last)", b'File \\"/', b'File "/', b"site-packages")
@@ -54,7 +54,7 @@ def _fault_of_json(call: Call, answer: Answer, wire: Any) -> str:
     is_named = call.verb == "POST" and call.path.removeprefix("/agents/echo") in NAMED
     if is_named and (wrong := _fault_of_adr(call, answer, wire)):
         return wrong
-    has_status = call.path.endswith("/a2a")  # Each error of VAPORA has an HTTP status.
+    has_status = call.path in PATHS["vapora"]  # Each error of VAPORA has an HTTP status.
     if call.verb != "POST" or not call.path.endswith(ENVELOPED) or not (answer.status == 200 or has_status):
         return _fault_of_page(call, answer, wire)
     answers = wire if isinstance(wire, list) else [wire]
