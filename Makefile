@@ -65,7 +65,8 @@ check: $(DEV_STAMP) ## lint, format, types, layers, migrations
 	@$(call quietly,$(PY) manage.py makemigrations --check --dry-run)
 
 # Without addresses, so that a lock serves whatever registry a machine is set up for.
-COMPILE = $(UV) pip compile pyproject.toml --extra server --extra oauth --extra slack --universal --python-version 3.11 --generate-hashes \
+COMPILE = $(UV) pip compile pyproject.toml --extra server --extra oauth --extra slack --extra aws --universal --python-version 3.11 \
+	--generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 # What tests drive, in environments of their own.
 OTHERS = $(UV) pip compile - --universal --python-version 3.11 \

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 from a2a.agents import Agent
 from a2a.callers import UNKNOWN_CALLER, Caller
 from a2a.drafts import Drafts
+from a2a.errors import BudgetExceeded
 from a2a.files import is_stored
 from a2a.inbox import Inbox
 from a2a.memory import Memory, MemoryDoor
@@ -83,9 +84,11 @@ _MAKERS = {Say: "status", Ask: "ask", Chunk: "artifact", Reply: "reply", Reject:
 class Failure(Exception):
     """An exception by which an agent fails its task in its own words. The caller reads the text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, reason: str = "") -> None:
         super().__init__(text)
         self.text = text
+        self.reason = reason
+        """The reason of an error of a2a/errors.py, by which languages whose calls are the work tell the failure."""
 
 
 class Retry(Failure):
@@ -95,8 +98,10 @@ class Retry(Failure):
     call. After that the task fails, and the caller reads the text.
     """
 
-    def __init__(self, text: str = "The agent cannot do it at the moment.", *, after: float | None = None) -> None:
-        super().__init__(text)
+    def __init__(
+        self, text: str = "The agent cannot do it at the moment.", *, after: float | None = None, reason: str = ""
+    ) -> None:
+        super().__init__(text, reason=reason)
         if after is not None and not 0 <= after < float("inf"):
             raise ValueError(f"Retry(after=...) takes a number of seconds from 0, not {after!r}")
         self.after = after
@@ -104,6 +109,9 @@ class Retry(Failure):
 
 class BudgetSpent(Failure):
     """The exception of `run.spend` once the task has cost more than its budget. The report counts all the same."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, reason=BudgetExceeded.reason)
 
 
 class Preferences(Struct, frozen=True, omit_defaults=True):
@@ -137,6 +145,13 @@ class Files(Protocol):
         """Return the bytes behind a reference, in a thread that may block."""
 
 
+class Secrets(Protocol):
+    """A reader of the secrets that callers give their agents. The service provides it."""
+
+    async def read(self, tenant: str, caller: str, message_id: str) -> dict[str, str]:
+        """Return the secrets of a message."""
+
+
 class Run:
     """One attempt of an agent at a task."""
 
@@ -154,6 +169,7 @@ class Run:
         metadata: Json | None = None,
         preferences: Preferences = NO_PREFERENCES,
         files: Files | None = None,
+        secrets: Secrets | None = None,
         spending: Spending | None = None,
         memory: MemoryDoor | None = None,
     ) -> None:
@@ -184,6 +200,7 @@ class Run:
         """The actions that the agent has built and not yielded."""
         self._files = files
         self.memory_door = memory
+        self._secrets = secrets
         self.spending = spending or Spending()
         """The cost of the task so far, and its limit."""
         self.inbox = Inbox()
@@ -197,6 +214,14 @@ class Run:
     def text(self) -> str:
         """The text of the message."""
         return self.message.text
+
+    async def secret(self, name: str) -> str:
+        """Return a secret that came with the message, such as `bot_token` of a zone; empty if there is none any more.
+        No row, log line or answer contains it, so the agent must not yield it."""
+        if self._secrets is None:
+            return ""
+        secrets = await self._secrets.read(self.caller.tenant, self.caller.name, self.message.message_id)
+        return secrets.get(name, "")
 
     @property
     def data(self) -> Any:

@@ -252,3 +252,16 @@ def long_secret(name: str) -> str:
     if value and len(value) < 32:
         raise ImproperlyConfigured(f"{name} must have 32 characters at least, not {len(value)}")
     return value
+
+
+def execution(name: str) -> str:
+    """Return the place of the execution zone: an address of HTTP, `in-process`, `queue`, or `agentcore:ARN`."""
+    value = text(name)
+    is_address = urlsplit(value).scheme in {"http", "https"} and bool(urlsplit(value).hostname)
+    is_runtime = re.fullmatch(r"agentcore:arn:[^\s:]+:bedrock-agentcore:[^\s:]+:[^\s:]*:\S+", value) is not None
+    if value and value not in {"in-process", "queue"} and not (is_address or is_runtime):
+        raise ImproperlyConfigured(
+            f"{name} must be an address such as https://host, in-process, queue, or agentcore: with the ARN of a "
+            f"runtime, not {value!r}"
+        )
+    return value.rstrip("/") if is_address else value

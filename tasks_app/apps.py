@@ -11,7 +11,7 @@ from django.db.models.signals import post_migrate
 from django.utils.autoreload import autoreload_started
 from django.utils.module_loading import autodiscover_modules
 
-from tasks_app import agent_files, relays
+from tasks_app import agent_files, relays, zones
 from tasks_app.discovery import discover, import_agents
 
 
@@ -27,6 +27,7 @@ class TasksAppConfig(AppConfig):
         post_migrate.connect(_set_roles, dispatch_uid="roles")
         autoreload_started.connect(agent_files.watch)
         relays.register()
+        zones.register()
         discover(partial(autodiscover_modules, "agents"))
         for module in settings.A2A_AGENT_MODULES:
             import_agents(module)

@@ -87,6 +87,7 @@ urlpatterns = [
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("schemas/adr-002/<str:file>", schema),
+    path("schemas/zones/<str:file>", schema, {"system": "zones"}),
     path("files/<str:file>/<str:name>", download),
     *(path(f"{root}links", create) for root in ROOTS),
     *(path(f"{root}links/<str:task>", follow) for root in ROOTS),

@@ -97,6 +97,13 @@ PLACES = (
     ),
     Place(
         verb="GET",
+        path="/schemas/zones/{file}",
+        summary="Return a JSON Schema of zones: execute_task.json, get_task.json or errors.json",
+        scope=None,
+        answers={200: "The schema.", 404: "There is no such schema.", **NOT_MODIFIED},
+    ),
+    Place(
+        verb="GET",
         path="/.well-known/agent-card.json",
         summary="Return the card of 1.0, of 0.3, or of both in one, by A2A-Version",
         scope=None,

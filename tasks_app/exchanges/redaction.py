@@ -13,8 +13,9 @@ from a2a.errors import InvalidParams
 from tasks_app.masking import MASK, is_secret, is_secret_name, mask_values, site
 from tasks_app.off_loop import LARGE, rest
 
-# A text that is not JSON cannot be walked. It is cut after the first such name, and to TEXT_BYTES.
-_IN_TEXT = re.compile(r"([\w-]{1,96}+)[\"']?\s{0,9}[:=]")
+# A text that is not JSON cannot be walked. It is cut after the first such name, and to TEXT_BYTES. A quote may stand in
+# place of a colon that is missing.
+_IN_TEXT = re.compile(r"([\w-]{1,96}+)[\"']?\s{0,9}[:=\"']")
 TEXT_BYTES = 4_096
 # Most bodies contain none of these. A backslash may hide a letter of a name.
 _HINTS = (

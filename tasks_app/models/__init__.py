@@ -22,6 +22,7 @@ from tasks_app.models.slack import SlackQuestion, SlackUser, SlackWorkspace
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
 from tasks_app.models.wrong_logins import WrongLogins
+from tasks_app.models.zones import RunSecret, Usage
 
 __all__ = [
     "STATES",
@@ -57,6 +58,7 @@ __all__ = [
     "RelayedTask",
     "Reservation",
     "Run",
+    "RunSecret",
     "ServiceAccount",
     "SharedStream",
     "SlackQuestion",
@@ -65,6 +67,7 @@ __all__ = [
     "SocketTicket",
     "Task",
     "Tenant",
+    "Usage",
     "UserLink",
     "Webhook",
     "WrongLogins",

@@ -3,16 +3,75 @@
 from django.conf import settings
 from msgspec.structs import replace
 
+from a2a.answers import Answer
 from a2a.dialects.zone import MARK
+from a2a.documents import TaskDocument
+from a2a.errors import Error
 from a2a.requests import Execute
 from a2a.types import Json, Part
-from tasks_app.operations.operation import Context, Grant
+from tasks_app import clock, run_secrets
+from tasks_app.ids import uuid7
+from tasks_app.masking import mask_id, mask_text
+from tasks_app.models import Usage
+from tasks_app.operations.operation import Context, Done, Grant, Wait
 from tasks_app.operations.send import send
+from tasks_app.usage import record
 
 
 async def execute(request: Execute, context: Context) -> Grant:
-    """Send the message to its agent. An attachment beyond A2A_ATTACHMENT_BYTES is skipped, and the task says why."""
-    return await send(without_large(request, settings.A2A_ATTACHMENT_BYTES), context)
+    """Send the message to its agent, and note it in the usage history.
+
+    An attachment beyond A2A_ATTACHMENT_BYTES is skipped, and the task says why. Secrets are stored apart, sealed.
+    """
+    request = without_large(with_id(request), settings.A2A_ATTACHMENT_BYTES)
+    usage = _usage(request, context)
+    try:
+        if request.secrets:
+            caller = context.caller
+            key = run_secrets.key_of(caller.tenant, caller.name, request.message.message_id)
+            await run_secrets.storing_of(key, request.secrets)
+        grant = await send(request, context)
+        usage.task_id = _task_id(grant) or ""
+        usage.correlation_id = usage.correlation_id or usage.task_id
+    except Error as error:
+        usage.outcome = error.reason
+        raise
+    finally:
+        record(usage)
+    return grant
+
+
+def with_id(request: Execute) -> Execute:
+    """Return the request with an id of its message, by which its agent finds the secrets."""
+    if request.message.message_id:
+        return request
+    return replace(request, message=replace(request.message, message_id=uuid7()))
+
+
+def _task_id(grant: Grant) -> str | None:
+    match grant:
+        case Wait(task_id=id):
+            return id
+        case Done(result=Answer(task=TaskDocument(id=id))):
+            return id
+        case _:
+            return None
+
+
+def _usage(request: Execute, context: Context) -> Usage:
+    """Return the row of the call. An id that PostgreSQL cannot store, or that may be a secret, is masked."""
+    facts = (request.metadata or {}).get(MARK, {})
+    skipped = facts.get("skipped_attachments", ())
+    return Usage(
+        id=uuid7(),
+        created_at=clock.now(),
+        tenant_id=context.caller.tenant_id,
+        owner_id=context.caller.owner_id,
+        correlation_id=mask_id(facts.get("correlation_id", "")),
+        channel=mask_id(facts.get("channel", "")),
+        outcome="executed",
+        skipped="; ".join(mask_text(f"{item['name']}: {item['reason']}") for item in skipped),
+    )
 
 
 def without_large(request: Execute, most: int) -> Execute:

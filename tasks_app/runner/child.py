@@ -25,6 +25,7 @@ from a2a.scribe import ends_run
 from a2a.spending import Spending
 from tasks_app.files import run_files
 from tasks_app.memory.runs import RunMemory
+from tasks_app.run_secrets import run_secrets
 from tasks_app.runner.pipe import (
     Cancel,
     Done,
@@ -135,6 +136,7 @@ def _run_of(order: Order) -> Run:
         metadata=order.metadata,
         preferences=order.preferences,
         files=run_files,
+        secrets=run_secrets,
         spending=Spending(order.limit, order.spent),
         memory=RunMemory(order.holder) if order.holder else None,
     )

@@ -35,6 +35,7 @@ from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.memory.runs import memory_of
+from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import retries
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
@@ -141,8 +142,7 @@ class Execution:
             function(*arguments)
 
     def cut_off(self) -> None:
-        """Stop because the database accepted no write for longer than a lease. The end is written once the database
-        accepts writes again."""
+        """Stop because no write was accepted for longer than a lease. The end is written once writes are accepted."""
         self._stop("cut off")
 
     def _stop(self, why: Stop) -> None:
@@ -281,6 +281,7 @@ class Execution:
             metadata=task.metadata,
             preferences=preferences,
             files=run_files,
+            secrets=run_secrets,
             spending=Spending(self.read.budget, self.read.spent),
             memory=memory_of(self.read),
         )

@@ -11,10 +11,10 @@ from datetime import datetime
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import check_encodable
-from a2a.errors import BudgetExceeded, Timeout, Unavailable
+from a2a.errors import Timeout, Unavailable
 from a2a.events import Event, status_of
 from a2a.mistakes import AgentMistake
-from a2a.run import Action, BudgetSpent, Failure, Reply, Run
+from a2a.run import Action, Failure, Reply, Run
 from a2a.scribe import Scribe, merge
 from a2a.states import TaskState
 from a2a.types import Message
@@ -109,7 +109,7 @@ async def play_quickly(run: Run) -> Played:
         return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
         sentence, reference = explain(f"quick agent: task {run.task_id}", run.task_id, run.agent.name, error)
-        reason = BudgetExceeded.reason if isinstance(error, BudgetSpent) else ""
+        reason = error.reason if isinstance(error, Failure) else ""
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, reason))
         played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
         return played

@@ -6,10 +6,10 @@ import random
 from msgspec import Struct
 
 from a2a.agents import registry
-from a2a.errors import BudgetExceeded, Timeout
+from a2a.errors import Timeout
 from a2a.events import Event
 from a2a.options import TRANSIENT
-from a2a.run import BudgetSpent, Failure, Retry
+from a2a.run import Failure, Retry
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from tasks_app import clock
@@ -98,12 +98,13 @@ def judge_timeout(attempt: Attempt, timeout: float) -> Verdict:
 def judge_error(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
     """Judge an attempt whose agent raised an error. `words` is the text for the caller."""
     if not transient:
-        reason = BudgetExceeded.reason if isinstance(error, BudgetSpent) else ""
+        reason = error.reason if isinstance(error, Failure) else ""
         return Verdict(_status(attempt, TaskState.FAILED, words, reason), TaskState.FAILED.value)
     prefix = f"Attempt {attempt.number} of {attempt.most} failed"
     if attempt.is_last:
         sentence = words if attempt.most == 1 else f"{prefix}: {words}"
-        return Verdict(_status(attempt, TaskState.FAILED, sentence), TaskState.FAILED.value)
+        reason = error.reason if isinstance(error, Failure) else ""
+        return Verdict(_status(attempt, TaskState.FAILED, sentence, reason), TaskState.FAILED.value)
     delay = pause(attempt, error.after if isinstance(error, Retry) else None)
     sentence = f"{prefix}: {words.rstrip('.')}; tried again in {_seconds(delay)}."
     return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), TaskState.FAILED.value, delay=delay)

@@ -2,7 +2,7 @@
 0.2."""
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from django.conf import settings
@@ -14,7 +14,7 @@ from a2a import languages
 from a2a.answers import CardAnswer
 from a2a.dialects import v0_2
 from a2a.dialects.card_choice import CardFile, card_encoder, card_languages
-from a2a.dialects.schemas.adr import SCHEMAS
+from a2a.dialects.schemas import adr, zone
 from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
 from tasks_app.cards import public as cards
@@ -70,17 +70,19 @@ async def key_set(request: HttpRequest) -> HttpResponse:
     return _refusal(request) or _respond(request, cards.key_set())
 
 
-async def schema(request: HttpRequest, file: str) -> HttpResponse:
-    """Return a JSON Schema of ADR-002."""
-    page = _schemas().get(file.removesuffix(".json")) if file.endswith(".json") else None
+async def schema(request: HttpRequest, file: str, system: Literal["adr-002", "zones"] = "adr-002") -> HttpResponse:
+    """Return a JSON Schema of ADR-002 or of zones."""
+    schemas = _schemas(system)
+    page = schemas.get(file.removesuffix(".json")) if file.endswith(".json") else None
     if page is None:
-        return _problem(404, f"there is no such schema; there are {', '.join(f'{name}.json' for name in _schemas())}")
+        return _problem(404, f"there is no such schema; there are {', '.join(f'{name}.json' for name in schemas)}")
     return _refusal(request) or _respond(request, page)
 
 
 @cache
-def _schemas() -> dict[str, Page]:
-    return {name: page_of(document) for name, document in SCHEMAS.items()}
+def _schemas(system: str) -> dict[str, Page]:
+    documents = zone.SCHEMAS if system == "zones" else adr.SCHEMAS
+    return {name: page_of(document) for name, document in documents.items()}
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:

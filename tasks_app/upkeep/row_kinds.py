@@ -38,10 +38,12 @@ from tasks_app.models import (
     RefusedCalls,
     RelayedTask,
     Run,
+    RunSecret,
     SharedStream,
     SlackQuestion,
     SocketTicket,
     Task,
+    Usage,
     Webhook,
 )
 from tasks_app.models.states import DeliveryState
@@ -324,6 +326,8 @@ ROW_KINDS = {
             time_of=datetime.fromisoformat,
         ),
         _of_time("refusals", Refusals, "minute", lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS)),
+        _of_time("secrets", RunSecret, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
+        _of_time("usage", Usage, "created_at", lambda: timedelta(days=settings.A2A_USAGE_DAYS)),
         RowKind(
             name="exchanges",
             age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),

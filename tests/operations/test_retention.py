@@ -187,7 +187,11 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
     zero = dict.fromkeys(
-        ("audit", "refused_calls", "receivers", "deliveries", "shared_streams", "slack_questions", "memory"), 0
+        (
+            *("audit", "refused_calls", "receivers", "deliveries", "shared_streams", "slack_questions", "memory"),
+            *("secrets", "usage"),
+        ),
+        0,
     )
     ages = {"keys": 39, "tickets": 40, "refusals": 33, "exchanges": 33, "replies": 10, "tasks": 10}
     assert behind == ages | zero
@@ -272,6 +276,8 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
     assert of(lines, "would_delete") == {
         "keys": 3,
         "tickets": 3,
+        "secrets": 0,
+        "usage": 0,
         "receivers": 0,
         "memory": 0,
         "refusals": 3,
@@ -310,6 +316,8 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
     assert of(purged(), "deleted") == {
         "keys": 2,
         "tickets": 2,
+        "secrets": 0,
+        "usage": 0,
         "receivers": 0,
         "memory": 0,
         "refusals": 2,

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,11 +13,11 @@ from a2a.agents import agent
 from a2a.run import Run
 from tasks_app import models
 from tasks_app.exchanges.recording import recorder
-from tasks_app.zones.verification import Attachment, Question, Reply, ask
+from tasks_app.zones.verification import Attachment, Reply
 from tests.conftest import Person, until
+from tests.zones.asking import TOKEN, answers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
-TOKEN = "xoxb-never-stored-anywhere"
 STEPS: dict[str, asyncio.Event] = {}
 """The gate of each text, which the reader of its first reply opens."""
 
@@ -28,21 +28,6 @@ async def grows(run: Run) -> AsyncIterator[Any]:
     yield "one"
     await STEPS[run.text].wait()
     yield " and two"
-
-
-def answers(
-    person: Person, text: str = "hello", *, each: Callable[[Reply], None] = lambda reply: None, **more: Any
-) -> list[Reply]:
-    """Return all replies to a question."""
-
-    async def work() -> list[Reply]:
-        replies = []
-        async for reply in ask(Question(channel="C1", text=text, bot_token=TOKEN, **more), person.caller):
-            each(reply)
-            replies.append(reply)
-        return replies
-
-    return asyncio.run(work())
 
 
 def test_a_question_is_answered_by_the_default_agent(owner: Person) -> None:

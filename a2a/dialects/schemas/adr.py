@@ -203,10 +203,11 @@ _FILES: dict[str, tuple[type[Struct], ...]] = {
 
 def schema_of(kind: type[Struct]) -> Json:
     """Return the JSON Schema of a type, as cards show that of results."""
-    return _complete([kind])
+    return complete([kind])
 
 
-def _complete(kinds: list[type[Struct]]) -> Json:
+def complete(kinds: list[type[Struct]]) -> Json:
+    """Return the schema of some types as one, with the types inside of them."""
     schemas, named = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     whole: Json = dict(schemas[0]) if len(schemas) == 1 else {"anyOf": list(schemas)}
     return whole | {"$defs": named}
@@ -214,7 +215,7 @@ def _complete(kinds: list[type[Struct]]) -> Json:
 
 SCHEMAS: dict[str, Json] = {
     name: {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"ADR-002: {name}"}
-    | _complete(list(kinds))
+    | complete(list(kinds))
     for name, kinds in _FILES.items()
 }
 """The published schemas, by the name of their file."""

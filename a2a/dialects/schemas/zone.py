@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a.dialects.params import Text
+from a2a.dialects.schemas.adr import complete
 from a2a.types import Json
 
 KEY = r"^[A-Za-z0-9._:-]{1,128}$"
@@ -27,11 +28,11 @@ class AttachmentParams(Struct, kw_only=True):
 class ExecuteParams(Struct, kw_only=True):
     """A message of a chat to an agent. Further members are ignored."""
 
-    channel: Text
+    channel: Annotated[str, Meta(min_length=1, max_length=255)]
     text: str
     bot_token: Text
     """The token by which the agent may read from the chat. It is never stored in clear, and never sent back."""
-    correlation_id: Text | None = None
+    correlation_id: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
     """The caller's id of the whole exchange; that of the task if it is absent."""
     thread_ts: str | None = None
     """The thread of the message. Messages of one thread are one conversation."""
@@ -86,3 +87,52 @@ class ErrorObject(Struct, kw_only=True):
     code: int
     message: str
     data: Json | UnsetType = UNSET
+
+
+# ------------------------------------------------------------------- schemas
+
+
+class ExecuteCall(Struct, kw_only=True):
+    """A call of execute_task."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int
+    method: Literal["execute_task"]
+    params: ExecuteParams
+
+
+class GetCall(Struct, kw_only=True):
+    """A call of get_task."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int
+    method: Literal["get_task"]
+    params: GetParams
+
+
+class Answer(Struct, kw_only=True):
+    """The answer to a call that succeeds."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int | None
+    result: ExecuteResult
+
+
+class ErrorAnswer(Struct, kw_only=True):
+    """The answer to a call that failed or was refused."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int | None
+    error: ErrorObject
+
+
+_FILES: dict[str, list[type[Struct]]] = {
+    "execute_task": [ExecuteCall, Answer],
+    "get_task": [GetCall, Answer],
+    "errors": [ErrorAnswer],
+}
+SCHEMAS: dict[str, Json] = {
+    name: {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"Zones: {name}"} | complete(kinds)
+    for name, kinds in _FILES.items()
+}
+"""The published schemas, by the name of their file."""

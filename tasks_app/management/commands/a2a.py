@@ -27,6 +27,7 @@ from tasks_app.management.nouns.refusals import REFUSALS
 from tasks_app.management.nouns.relays import RELAYS
 from tasks_app.management.nouns.shared_streams import SHARED_STREAMS
 from tasks_app.management.nouns.slack import SLACK
+from tasks_app.management.nouns.usage import USAGE
 from tasks_app.management.nouns.users import USERS
 
 OPERATING: dict[str, Noun] = {
@@ -52,6 +53,7 @@ OPERATING: dict[str, Noun] = {
     "relays": RELAYS,
     "shared-streams": SHARED_STREAMS,
     "slack": SLACK,
+    "usage": USAGE,
     "users": USERS,
 }
 

@@ -30,6 +30,7 @@ KINDS = {
     "origins": "list of origins",
     "path": "path",
     "relays": "list of relays",
+    "execution": "place",
     "text": "text",
     "whole": "whole number",
 }

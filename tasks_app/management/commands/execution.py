@@ -1,0 +1,39 @@
+"""manage.py execution: the execution zone behind a broker, without HTTP."""
+
+import asyncio
+import signal
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from tasks_app.management.database_command import DatabaseCommand
+from tasks_app.process import services
+from tasks_app.zones.queue import QueueDoor
+
+
+class Command(DatabaseCommand):
+    requires_system_checks = "__all__"
+    help = "Execute the calls of a verification zone that come through A2A_ZONE_QUEUE, until SIGINT or SIGTERM."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not (settings.A2A_ZONE_QUEUE and settings.A2A_ZONE_SECRET):
+            raise CommandError("A2A_ZONE_QUEUE and A2A_ZONE_SECRET are not set: both zones need the same ones.")
+        self.check(include_deployment_checks=True, tags=["start"], databases=["default"])
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopping.set)
+        await asyncio.to_thread(services.start)
+        door = QueueDoor(settings.A2A_ZONE_QUEUE, settings.A2A_ZONE_SECRET, loop)
+        thread = threading.Thread(target=door.run, name="zone queue")
+        thread.start()
+        self.stdout.write("The execution zone is ready.")
+        self.stdout.flush()
+        await stopping.wait()
+        door.stopping.set()
+        await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(services.stop)

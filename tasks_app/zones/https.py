@@ -1,0 +1,28 @@
+"""The carrier over HTTPS: a POST to the execution zone for each call."""
+
+import httpx
+
+from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.relays.remotes import guarded_http
+from tasks_app.zones.carriers import NoAnswer
+
+REPEATABLE = 500
+"""The lowest HTTP status after which a call is sent again. An answer of JSON-RPC counts whatever its status."""
+
+
+class Https:
+    """Calls a server with an API key."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url = f"{url}/jsonrpc"
+        self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+    async def carry(self, body: bytes) -> bytes:
+        try:
+            async with guarded_http() as http:
+                response = await http.post(self.url, content=body, headers=self.headers)
+        except (httpx.HTTPError, Blocked, Unknown) as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}") from error
+        if response.status_code >= REPEATABLE and not response.content.startswith(b'{"jsonrpc"'):
+            raise NoAnswer(f"HTTP status {response.status_code}")
+        return response.content

@@ -1,0 +1,111 @@
+"""The passage of one message to the execution zone: it is executed there once, and its text comes back as it grows."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from time import monotonic
+from typing import Any
+
+from django.conf import settings
+
+from a2a import errors
+from a2a.dialects.params import write_base64
+from a2a.dialects.zone import MARK
+from a2a.files import is_stored
+from a2a.run import Failure, Run
+from a2a.types import Json, Message, Part, Role
+from tasks_app import run_secrets
+from tasks_app.zones.carriers import carrier
+from tasks_app.zones.execution import call
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two looks at a task; the pause grows while nothing happens."""
+FACTS = ("channel", "thread_ts", "team_id", "user_id")
+"""The params that are passed on as they came."""
+NO_TOKEN = "none"  # noqa: S105  # the opposite of a token
+"""The token of a message that came without one, in a language without tokens."""
+
+
+class Passage:
+    """One run of the agent `execution`."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.carrier = carrier()
+        self.facts: Json = (run.metadata or {}).get(MARK, {})
+        self.correlation_id = str(self.facts.get("correlation_id") or run.task_id)
+        self.text = ""
+        """The text so far."""
+
+    async def actions(self) -> AsyncGenerator[Any, None]:
+        """Yield the text as it grows, or the agent's question. Raises Failure and Retry."""
+        result = await self._execute(self.run.message)
+        ends, pause = monotonic() + settings.A2A_EXECUTION_SECONDS, FIRST_PAUSE
+        while result["status"] == "accepted":
+            if piece := self._news(result):
+                yield piece
+                pause = FIRST_PAUSE
+            if monotonic() > ends:
+                raise Failure("The execution took too long.", reason=errors.Timeout.reason)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            result = await self._call("get_task", {"task_id": result["task_id"]})
+        if result["status"] == "input_required":
+            yield self.run.ask(str(result["response_text"]))
+            return
+        if isinstance(error := result.get("error"), dict):
+            raise Failure(str(error.get("message", "The execution failed.")))
+        if piece := self._news(result):
+            yield piece
+        caller = self.run.caller
+        await run_secrets.delete(run_secrets.key_of(caller.tenant, caller.name, self.run.message.message_id))
+
+    def _news(self, result: Json) -> Any:
+        """Return what is new in the text: its end, or all of it if it did not grow at its end."""
+        text, before = str(result["response_text"]), self.text
+        self.text = text
+        if text == before:
+            return None
+        piece = text.removeprefix(before) if text.startswith(before) else text
+        return self.run.artifact(piece, name="answer") if text.startswith(before) else self.run.status(piece)
+
+    async def _call(self, method: str, params: Json) -> Json:
+        return await call(self.carrier, method, params, self.correlation_id)
+
+    async def _execute(self, message: Message) -> Json:
+        """Have a message executed. The answer to a question goes to the task of the first message."""
+        params = await self._params(message)
+        first = next(message for message in self.run.history if message.role is Role.USER)
+        if first.message_id != message.message_id:
+            former = await self._call("execute_task", await self._params(first))
+            params["task_id"] = former["task_id"]
+        return await self._call("execute_task", params)
+
+    async def _params(self, message: Message) -> Json:
+        text = [part.text for part in message.parts if part.text is not None]
+        files = [part for part in message.parts if part.text is None]
+        facts = {
+            name: self.facts[name] for name in ("channel", "thread_ts", "team_id", "user_id") if name in self.facts
+        }
+        agent = {"agent": settings.A2A_EXECUTION_AGENT} if settings.A2A_EXECUTION_AGENT else {}
+        attachments = [attachment for part in files if (attachment := await self._attachment(part))]
+        return (
+            {"channel": self.run.caller.name}
+            | facts
+            | agent
+            | ({"attachments": attachments} if files else {})
+            | {
+                "text": "\n".join(text),
+                "bot_token": await self.run.secret("bot_token") or NO_TOKEN,
+                "correlation_id": self.correlation_id,
+                "wait": False,
+                "idempotency_key": f"{self.run.task_id}.{run_secrets.key_of('', '', message.message_id)[:32]}",
+            }
+        )
+
+    async def _attachment(self, part: Part) -> Json | None:
+        """Return a file as an attachment; None for data, which zones do not have."""
+        names = {name: value for name, value in (("name", part.filename), ("mimetype", part.media_type)) if value}
+        if part.raw is not None or (part.url is not None and is_stored(part)):
+            return names | {"content": write_base64(await self.run.read(part))}
+        size = (part.metadata or {}).get("size")
+        return None if part.url is None else names | {"url": part.url} | ({"size": size} if size else {})

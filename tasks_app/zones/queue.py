@@ -1,0 +1,142 @@
+"""The carrier over a broker: calls and answers are messages of a queue, sealed under A2A_ZONE_SECRET.
+
+A message is acknowledged when its answer is sent, so a call whose worker is lost comes to another worker. A caller that
+hears nothing sends the call again, under the same key.
+"""
+
+import asyncio
+import hashlib
+import logging
+import threading
+import uuid
+from base64 import urlsafe_b64encode
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+import msgspec
+from cryptography.fernet import Fernet, InvalidToken
+from kombu import Connection, Consumer, Producer
+from kombu import Queue as BrokerQueue
+from kombu.exceptions import OperationalError
+from msgspec import Struct
+
+from tasks_app.zones.carriers import NoAnswer
+from tasks_app.zones.in_process import answer
+
+log = logging.getLogger(__name__)
+CALLS = "taskdesk.zone.calls"
+PATIENCE = 10.0
+"""Seconds for which a caller waits for the answer, before it sends the call again."""
+LOST_AFTER = 15
+"""Seconds after which Redis gives a message that was not acknowledged to another worker."""
+LOOK = 0.5
+"""Seconds between two looks at whether the worker shall stop."""
+
+
+class Sealed(Struct, frozen=True):
+    """A call with the API key of its sender, or an answer, whose key is empty."""
+
+    body: bytes
+    key: str = ""
+
+
+def cipher_of(secret: str) -> Fernet:
+    """Return the cipher of messages between the zones."""
+    return Fernet(urlsafe_b64encode(hashlib.sha256(b"taskdesk: zones\0" + secret.encode()).digest()))
+
+
+def _connect(url: str) -> Connection:
+    return Connection(url, connect_timeout=5, transport_options={"visibility_timeout": LOST_AFTER})
+
+
+class Queue:
+    """Sends calls to the queue, and waits for their answers at a queue of its own."""
+
+    def __init__(self, url: str, secret: str, key: str) -> None:
+        self.url, self.cipher, self.key = url, cipher_of(secret), key
+
+    async def carry(self, body: bytes) -> bytes:
+        return await asyncio.to_thread(self._ask, body)
+
+    def _ask(self, body: bytes) -> bytes:
+        answers: list[bytes] = []
+        name = f"taskdesk.zone.answer.{uuid.uuid4().hex}"
+        home = BrokerQueue(name, exclusive=True, auto_delete=True, durable=False, expires=120)
+        sealed = self.cipher.encrypt(msgspec.msgpack.encode(Sealed(body, self.key)))
+        try:
+            with _connect(self.url) as connection, connection.channel() as channel:
+                with Consumer(channel, [home], callbacks=[lambda _, message: answers.append(_body_of(message))]):
+                    Producer(channel).publish(
+                        sealed,
+                        routing_key=CALLS,
+                        reply_to=name,
+                        declare=[BrokerQueue(CALLS)],
+                        content_type="application/octet-stream",
+                        content_encoding="binary",
+                        expiration=120,
+                    )
+                    ends = monotonic() + PATIENCE
+                    while not answers and monotonic() < ends:
+                        with suppress(TimeoutError):
+                            connection.drain_events(timeout=LOOK)
+                with suppress(Exception):
+                    home(channel).delete()
+        except (OperationalError, OSError) as error:
+            raise NoAnswer(f"the broker: {type(error).__name__}") from error
+        if not answers:
+            raise NoAnswer(f"no worker has answered within {PATIENCE:g} s")
+        try:
+            return msgspec.msgpack.decode(self.cipher.decrypt(answers[0]), type=Sealed).body
+        except (InvalidToken, msgspec.DecodeError):
+            raise NoAnswer("the answer was sealed under another A2A_ZONE_SECRET") from None
+
+
+def _body_of(message: Any) -> bytes:
+    message.ack()
+    return bytes(message.body)
+
+
+class QueueDoor:
+    """Takes calls from the queue, performs each on a loop, and sends its answer."""
+
+    def __init__(self, url: str, secret: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.url, self.cipher, self.loop = url, cipher_of(secret), loop
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Answer calls until the door is stopped. A broker that is away is asked again."""
+        while not self.stopping.is_set():
+            try:
+                with _connect(self.url) as connection, connection.channel() as channel:
+                    self._answer_all(connection, channel)
+            except (OperationalError, OSError) as error:
+                log.warning("the queue of zones: %s; trying again", type(error).__name__)
+                self.stopping.wait(LOOK)
+
+    def _answer_all(self, connection: Connection, channel: Any) -> None:
+        def take(_: Any, message: Any) -> None:
+            self._answer(channel, message)
+
+        with Consumer(channel, [BrokerQueue(CALLS)], callbacks=[take], prefetch_count=1):
+            while not self.stopping.is_set():
+                with suppress(TimeoutError):
+                    connection.drain_events(timeout=LOOK)
+
+    def _answer(self, channel: Any, message: Any) -> None:
+        """Answer one message. One that cannot be unsealed is dropped: its sender has another secret."""
+        try:
+            call = msgspec.msgpack.decode(self.cipher.decrypt(bytes(message.body)), type=Sealed)
+        except (InvalidToken, msgspec.DecodeError):
+            log.warning("a message in the queue of zones was sealed under another A2A_ZONE_SECRET, and is dropped")
+            message.ack()
+            return
+        work = asyncio.run_coroutine_threadsafe(answer(call.body, call.key, "queue"), self.loop)
+        Producer(channel).publish(
+            self.cipher.encrypt(msgspec.msgpack.encode(Sealed(work.result()))),
+            routing_key=message.properties["reply_to"],
+            content_type="application/octet-stream",
+            content_encoding="binary",
+            expiration=120,
+        )
+        message.ack()

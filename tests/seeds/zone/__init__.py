@@ -1,0 +1,1 @@
+"""Zones, by a client of its specification (JSON-RPC zone connection)."""

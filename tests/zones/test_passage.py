@@ -1,0 +1,92 @@
+"""A question travels through both zones: verification checks it, and execution answers it."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from a2a import errors
+from a2a.agents import agent, registry
+from a2a.run import Run
+from tasks_app import models, run_secrets
+from tasks_app.database.bridge import bridge
+from tasks_app.exchanges.recording import recorder
+from tasks_app.models import IdempotencyKey
+from tasks_app.zones import registration
+from tests.conftest import PATIENCE, Person, person
+from tests.support.hand import Hand
+from tests.zones.asking import TOKEN, answers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service", "zones")]
+TOKENS: list[str] = []
+"""The tokens that the agent has got."""
+
+
+@agent
+async def reads_token(run: Run) -> str:
+    """Reads the token of its message."""
+    TOKENS.append(await run.secret("bot_token"))
+    return f"read for {run.text}"
+
+
+@pytest.fixture
+def zones(db: None, settings: Any) -> Iterator[None]:
+    """Have the agent `execution` call the agents of this process, as a caller of its own."""
+    settings.A2A_EXECUTION, settings.A2A_EXECUTION_AGENT = "in-process", "reads-token"
+    settings.A2A_EXECUTION_KEY = person("verification", "zones").key
+    settings.A2A_DEFAULT_AGENT = registration.NAME
+    registration.register()
+    yield
+    del registry._agents[registration.NAME]
+
+
+@pytest.mark.requirement("ZONE-12", "ZONE-13")
+def test_one_question_travels_through_both_zones(owner: Person) -> None:
+    *_, last = answers(owner, correlation_id="corr-7")
+    assert (last.text, last.final) == ("read for hello", True)
+    assert TOKENS[-1] == TOKEN
+    outer, inner = models.Task.objects.order_by("id")
+    assert (outer.agent, inner.agent) == ("execution", "reads-token")
+    assert recorder.drain(PATIENCE)
+    calls = models.Exchange.objects.filter(rpc_id="corr-7", method="execute_task").order_by("id")
+    assert [call.door for call in calls] == ["zone", "in-process"]
+    assert {row.task_id for row in models.Usage.objects.filter(correlation_id="corr-7")} == {outer.id, inner.id}
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("sleeper", errors.Timeout), ("raises", errors.InvalidAgentResponse), ("nobody", errors.UnknownAgent)],
+)
+def test_a_failure_of_execution_is_the_same_error_of_verification(
+    owner: Person, settings: Any, name: str, error: type[errors.Error]
+) -> None:
+    settings.A2A_EXECUTION_AGENT = name
+    with pytest.raises(error):
+        answers(owner)
+
+
+@pytest.mark.requirement("ZONE-14")
+def test_a_person_without_the_right_reaches_no_zone(owner: Person) -> None:
+    weak = Person(owner.key, replace(owner.caller, scopes=frozenset({"tasks:read"})))
+    with pytest.raises(errors.MissingScope):
+        answers(weak)
+    assert not models.Task.objects.exists()
+
+
+@pytest.mark.requirement("ZONE-21")
+def test_the_secret_is_gone_when_the_answer_is_there(owner: Person) -> None:
+    *_, last = answers(owner)
+    outer = models.Task.objects.get(pk=last.task_id)
+    message = IdempotencyKey.objects.get(task_id=outer.pk).key
+    key = run_secrets.key_of(owner.caller.tenant, owner.caller.name, message)
+    assert not models.RunSecret.objects.filter(pk=key).exists()
+
+
+def test_a_secret_ends_with_its_time(settings: Any, hand: Hand) -> None:
+    key = run_secrets.key_of("home", "owner", "m")
+    bridge.do(run_secrets.storing_of(key, {"bot_token": TOKEN}))
+    assert asyncio.run(run_secrets.read(key)) == {"bot_token": TOKEN}
+    hand.on(seconds=settings.A2A_SECRET_SECONDS + 1)
+    assert asyncio.run(run_secrets.read(key)) == {}
