@@ -29,7 +29,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=workspaces.SCOPES,
         help=f'the scopes of its questions, separated by spaces; "{workspaces.SCOPES}" by default',
     )
-    add.add_argument("--agent", type=read_name, default="", help="the agent that answers; the default agent by default")
+    add.add_argument("--agent", type=read_name, help="the agent that answers; the default agent by default")
     add_operator(add)
     verbs.add_parser("list", help="list the workspaces")
     verbs.add_parser("check", help="ask Slack whether it takes the bot token of each workspace")
@@ -79,7 +79,8 @@ def _add(printer: Printer, options: dict[str, Any]) -> None:
     wish = workspaces.NewWorkspace(
         bot_token=token,
         signing_secret=secret,
-        **{name: options[name] for name in ("principal", "tenant", "scopes", "agent")},
+        agent=options["agent"] or "",
+        **{name: options[name] for name in ("principal", "tenant", "scopes")},
     )
     try:
         row = workspaces.connect(wish, read_operator(options))
