@@ -1,9 +1,12 @@
 """Counters of what this process does, for `GET /metrics`. Their names and labels are an interface to operators."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 Labels = tuple[str, ...]
+Snapshot = dict[str, list[list[str | int]]]
+"""The numbers of a process by the name of their counter: the values of the labels, and the number, in each list."""
 
 
 class Counter:
@@ -35,15 +38,27 @@ class Counter:
                 total[values] = total.get(values, 0) + count
         return total
 
-    def lines(self) -> list[str]:
-        """Return the counter in the text format of Prometheus."""
-        head = [f"# HELP {self.name} {self.about}", f"# TYPE {self.name} counter"]
-        return head + [
-            f"{self.name}{{{self._pairs(values)}}} {count}" for values, count in sorted(self.total().items())
-        ]
+    def snapshot(self) -> list[list[str | int]]:
+        """Return the numbers as JSON values."""
+        return [[*values, count] for values, count in sorted(self.total().items())]
 
-    def _pairs(self, values: Labels) -> str:
-        return ",".join(f'{label}="{_escape(value)}"' for label, value in zip(self.labels, values, strict=True))
+    def lines(self, others: Mapping[str, Snapshot]) -> list[str]:
+        """Return the counter in the text format of Prometheus: of this process, and of others by their names."""
+        head = [f"# HELP {self.name} {self.about}", f"# TYPE {self.name} counter"]
+        own = [self._line(self.labels, values) for values in self.snapshot()]
+        labels = (*self.labels, PROCESS)
+        more = [
+            self._line(labels, [*values[:-1], process, values[-1]])
+            for process, snapshot in others.items()
+            for values in snapshot.get(self.name, ())
+            if len(values) == len(labels)  # A process of another version may have other labels.
+        ]
+        return head + own + more
+
+    def _line(self, labels: Labels, values: Sequence[str | int]) -> str:
+        """Return the line of one number, which is the last of the values."""
+        pairs = (f'{label}="{_escape(str(value))}"' for label, value in zip(labels, values[:-1], strict=True))
+        return f"{self.name}{{{','.join(pairs)}}} {values[-1]}"
 
 
 def _escape(value: str) -> str:
@@ -71,6 +86,15 @@ agent_time: Final = Counter(
 ALL: Final = (db_operations, broker_messages, agent_calls, agent_time)
 
 
-def text() -> str:
-    """Return all counters in the text format of Prometheus."""
-    return "".join(f"{line}\n" for counter in ALL for line in counter.lines())
+PROCESS = "process"
+"""The label with the name of another process."""
+
+
+def snapshot() -> Snapshot:
+    """Return the numbers of this process."""
+    return {counter.name: counter.snapshot() for counter in ALL}
+
+
+def text(others: Mapping[str, Snapshot]) -> str:
+    """Return all counters in the text format of Prometheus: of this process, and of others by their names."""
+    return "".join(f"{line}\n" for counter in ALL for line in counter.lines(others))

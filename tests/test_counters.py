@@ -32,11 +32,16 @@ def test_a_counter_is_written_with_its_labels() -> None:
     counter.add(("b", 'a "word"\\\n'), 2)
     counter.add(("a", "done"))
     counter.add(("a", "done"))
-    assert counter.lines() == [
+    others: dict[str, counters.Snapshot] = {
+        "box:7:ab": {"x_total": [["a", "done", 5], ["another version", 1]]},
+        "box:8:cd": {"y_total": [["a", "done", 1]]},
+    }
+    assert counter.lines(others) == [
         "# HELP x_total Things.",
         "# TYPE x_total counter",
         'x_total{kind="a",outcome="done"} 2',
         'x_total{kind="b",outcome="a \\"word\\"\\\\\\n"} 2',
+        'x_total{kind="a",outcome="done",process="box:7:ab"} 5',
     ]
 
 

@@ -1,5 +1,6 @@
 """Shared streams: each with its participants and its newest chunks. Operators close, pause and resume them."""
 
+import re
 from typing import Any
 
 import orjson
@@ -16,10 +17,12 @@ from tasks_app.admin.text import format_time, reveal
 from tasks_app.admin.timeline import quote_parts
 from tasks_app.models import Chunk, Participant, SharedStream
 from tasks_app.operations import shared_stream_acts as acts
+from tasks_app.shared_streams.details import page_of
 from tasks_app.webhooks import one_by_one
 
 CHUNKS = 200
-"""Newest chunks that a page shows."""
+"""Chunks of a page."""
+NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class StreamStateFilter(ExactFilter):
@@ -53,14 +56,16 @@ class SharedStreamAdmin(ActionTable[SharedStream]):
 
     def build_page(self, request: HttpRequest, row: SharedStream) -> dict[str, Any]:
         participants = Participant.objects.filter(stream_id=row.pk).order_by("pk")
-        chunks = Chunk.objects.filter(stream_id=row.pk).order_by("-seq")[:CHUNKS]
+        before = request.GET.get("before", "")
+        chunks, older = page_of(row.pk, int(before) if NUMBER.fullmatch(before) else None, CHUNKS)
         return {
             "mark": row.state,
             "state": row.state,
             "facts": build_facts(row),
             "participants": [(reveal(one.name), "account" if one.principal_id else "agent") for one in participants],
-            "chunks": [_build_chunk(chunk) for chunk in reversed(chunks)],
-            "more": CHUNKS if row.last_seq > CHUNKS else 0,
+            "chunks": [_build_chunk(chunk) for chunk in chunks],
+            "older": older,
+            "has_newer": not chunks or chunks[-1].seq < row.last_seq,
         }
 
     def summarize(self, rows: list[SharedStream]) -> list[str]:

@@ -72,7 +72,10 @@ def _paths(resource: type[Resource]) -> Json:
         root: {
             "get": _operation(f"List {resource.segment}, newest first", page) | {"parameters": _parameters(resource)}
         },
-        f"{root}{{id}}/": {"get": _operation(f"Show one row of {resource.segment}", row), "parameters": [key]},
+        f"{root}{{id}}/": {
+            "get": _operation(f"Show one row of {resource.segment}", row) | {"parameters": _pages(resource)},
+            "parameters": [key],
+        },
     }
     for verb in resource.verbs().values():
         if verb.name == CREATE:
@@ -104,6 +107,11 @@ def _parameters(resource: type[Resource]) -> list[Json]:
     limit = {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT}
     text = {name: {"type": "string"} for name in (*resource.parameters(), "cursor")}
     return [{"name": name, "in": "query", "schema": schema} for name, schema in (text | {"limit": limit}).items()]
+
+
+def _pages(resource: type[Resource]) -> list[Json]:
+    number = {"type": "integer", "minimum": 1}
+    return [{"name": name, "in": "query", "schema": number} for name in resource.page_parameters]
 
 
 def _row_schema(resource: type[Resource]) -> Json:

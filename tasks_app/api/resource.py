@@ -58,6 +58,8 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     """The query parameters of the list with the columns that they compare, each with an index."""
     moment: ClassVar[str] = "created_at"
     """The column of times that `since` and `until` compare. A list of a model without it lacks these parameters."""
+    page_parameters: ClassVar[tuple[str, ...]] = ()
+    """The query parameters of one row, whole numbers that choose a page of what belongs to it."""
     lookup_value_regex = r"[A-Za-z0-9_.:@%+-]{1,150}"
 
     permission_classes = (HasPermission,)

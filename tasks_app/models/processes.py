@@ -21,6 +21,7 @@ class Process(models.Model):
     troubles = models.TextField(default="[]", db_default="[]", help_text="JSON: the sentences of /readyz.")
     lost = models.PositiveIntegerField(default=0, db_default=0, help_text="Exchanges that could not be recorded.")
     lag = models.FloatField(null=True, help_text="Seconds by which deleting is behind, as this process measured it.")
+    counters = models.TextField(null=True, help_text="JSON: the counters of a process that has no /metrics.")
 
     tenant_path: ClassVar = ""
 

@@ -138,9 +138,23 @@ def transfer(turn: Turn, entries: Sequence[Entry], *, before: int, cursor: int, 
         rows = AgentAnswer.objects.filter(pk=turn.id, cursor=before, due_at__isnull=False)
         if not rows.update(cursor=cursor, due_at=None if is_over else _lease(clock.shared()), waits_since=None):
             return None
+        entries = _without_vain_ends(turn, entries)
         if is_over:
             wake_next(turn.stream_id, turn.agent, turn.seq)
         if not entries:
             return Place(head.pk, head.last_seq, SharedStreamState(head.state), is_repeat=True)
         check(head, entries)
         return write(head, entries)
+
+
+def _without_vain_ends(turn: Turn, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the chunks apart from those that end an attempt without any chunk."""
+    if not any(entry.ends_attempt for entry in entries):
+        return list(entries)
+    own = Chunk.objects.filter(stream_id=turn.stream_id, author=turn.agent, task_id=turn.task_id, seq__gt=turn.seq)
+    chunks, is_open = list[Entry](), own.order_by("-seq").values_list("is_last", flat=True).first() is False
+    for entry in entries:
+        if is_open or not entry.ends_attempt:
+            chunks.append(entry)
+            is_open = not entry.is_last
+    return chunks

@@ -69,6 +69,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     digest: str = ""
     task_id: str | None = None
     task_seq: int | None = None
+    ends_attempt: bool = False
+    """Whether it ends the chunks of an attempt, so that it is in vain where there are none."""
 
 
 def begin(row: SharedStream, participants: Sequence[Participant], entry: AuditRow | None) -> None:

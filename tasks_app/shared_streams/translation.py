@@ -15,6 +15,8 @@ from a2a.types import Part
 from tasks_app import clock
 from tasks_app.shared_streams.log import Entry
 
+INTERRUPTED = "The answer was interrupted and begins anew: its chunks so far do not count."
+
 
 def encode_parts(parts: Sequence[Part]) -> str:
     """Return the stored form of parts."""
@@ -35,13 +37,16 @@ def translate(agent: str, events: Sequence[EventDocument], now: datetime) -> tup
     """Return the chunks of events of an agent's task, the last event that they cover, and whether the answer is over.
 
     Results become chunks, and so does the message with which the agent ends or asks. Reports of progress do not,
-    because they are no part of the answer. The chunk of the end is the last one.
+    because they are no part of the answer. The chunk of the end is the last one. An attempt that ended before is closed
+    by a chunk of its own, because the next attempt begins anew.
     """
     entries: list[Entry] = []
     for event in events:
         change = event_of(event)
         if isinstance(change, ArtifactAdded) and change.artifact.parts:
             entries.append(_entry(agent, change.artifact.parts, event, now))
+        if isinstance(change, StatusChanged) and change.status.state is TaskState.SUBMITTED:
+            entries.append(_interruption(agent, event, now))
         if isinstance(change, StatusChanged) and change.status.state in QUIET:
             message = change.status.message
             if change.status.state is TaskState.AUTH_REQUIRED:
@@ -64,6 +69,13 @@ def _entry(agent: str, parts: Sequence[Part], event: EventDocument, now: datetim
         task_id=event.task_id,
         task_seq=event.seq,
     )
+
+
+def _interruption(agent: str, event: EventDocument, now: datetime) -> Entry:
+    """Return the chunk that ends the chunks of an attempt, if it has any."""
+    parts = (text_part(INTERRUPTED), Part(data={"interrupted": True}))
+    entry = _entry(agent, parts, event, now)
+    return replace(entry, role=ChunkRole.SYSTEM, is_last=True, ends_attempt=True)
 
 
 def state_entry(author: str, state: SharedStreamState, reason: str, *, principal_id: int | None = None) -> Entry:

@@ -1,4 +1,7 @@
-"""The counters of this process, for programs that watch the service. They are for operators, by a token of theirs."""
+"""The counters of this process, and of processes without doors, for programs that watch the service.
+
+They are for operators, by a token of theirs.
+"""
 
 from functools import partial
 
@@ -12,6 +15,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.operators.tokens import find_token
 from tasks_app.transports.http import find_origin
+from tasks_app.upkeep.processes import read_counters
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 """The text format of Prometheus."""
@@ -28,6 +32,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
         return _refuse(401)
     try:
         row = await bridge.ask(DoApart(partial(find_token, token.strip())))
+        others = await bridge.ask(DoApart(read_counters)) if row else {}
     except (DatabaseError, InterfaceError):
         return HttpResponse("the database does not answer: see /readyz\n", status=503, content_type=MEDIA)
     if row is None:
@@ -36,7 +41,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
         except TooManyCalls as error:
             return _refuse(429, str(error.retry_after))
         return _refuse(401)
-    return HttpResponse(counters.text(), content_type=MEDIA, headers={"Cache-Control": "no-store"})
+    return HttpResponse(counters.text(others), content_type=MEDIA, headers={"Cache-Control": "no-store"})
 
 
 def _refuse(status: int, retry_after: str = "") -> HttpResponse:

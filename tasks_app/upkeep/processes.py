@@ -15,7 +15,7 @@ from functools import partial
 import orjson
 from django.db.models import Max
 
-from tasks_app import __version__, clock
+from tasks_app import __version__, clock, counters
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import Exchange, Process
@@ -28,6 +28,10 @@ AHEAD = timedelta(seconds=60)
 """How far the newest row may be ahead of the clock. If it is further, the clock may be behind."""
 RETENTION = timedelta(days=1)
 """How long the row of a process that has ended stays."""
+MOST_COUNTED = 500
+"""Processes without doors whose counters are shown, those that wrote last."""
+WEB = "web"
+"""The role of a process with doors."""
 CONFIRM = "if the clock is right, confirm it: manage.py a2a processes --clock-is-right"
 
 trouble_sources: list[Callable[[], list[str]]] = []
@@ -93,8 +97,9 @@ class ProcessRow:
             troubles=orjson.dumps(troubles()).decode(),
             lost=self.lost,
             lag=self.lag,
+            counters=None if self.role == WEB else orjson.dumps(counters.snapshot()).decode(),
         )
-        changing = ["seen_at", "ended_at", "clock_off", "troubles", "lost", "lag"]
+        changing = ["seen_at", "ended_at", "clock_off", "troubles", "lost", "lag", "counters"]
         if steady:
             # `steady_at` is the last time at which a process trusted its clock. A doubtful clock leaves it as it was.
             changing.append("steady_at")
@@ -118,6 +123,12 @@ class ProcessRow:
                 f"ago, so nothing is deleted for a day; {CONFIRM}"
             )
         return ""
+
+
+def read_counters() -> dict[str, counters.Snapshot]:
+    """Return the counters of the processes without doors, as of their last sweep, by their names."""
+    rows = Process.objects.filter(counters__isnull=False).order_by("-seen_at")
+    return {name: orjson.loads(stored or "{}") for name, stored in rows.values_list("name", "counters")[:MOST_COUNTED]}
 
 
 def _newest() -> datetime | None:

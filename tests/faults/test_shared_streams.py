@@ -56,11 +56,15 @@ async def test_each_event_of_an_answer_is_one_chunk_after_a_kill(start: Start) -
     async with asyncio.timeout(PATIENCE), caller(node) as client:
         async for params in chunks(client, stream_id, seen[-1]["sequence"]):
             seen.append(params)
-            if params["isLast"] and params["chunk"]["agentId"] == "story":
+            if params["isLast"] and params["chunk"]["role"] == "agent":
                 break
     assert [params["sequence"] for params in seen] == list(range(1, len(seen) + 1))
-    answer = seen[1:]
-    assert {params["chunk"]["agentId"] for params in answer} == {"story"}
+    assert {params["chunk"]["agentId"] for params in seen[1:]} == {"story"}
+    (end,) = [params for params in seen if params["chunk"]["role"] == "system"]
+    assert end["isLast"]
+    assert end["chunk"]["parts"][1]["content"] == {"interrupted": True}
+    assert 6 <= end["sequence"] < len(seen)
+    answer = [params for params in seen[1:] if params is not end]
     (task,) = await node.lines("tasks", "list")
     shown = await node.shown(task["id"])
     assert (shown["state"], shown["attempt"]) == ("completed", 2)

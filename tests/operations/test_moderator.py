@@ -15,6 +15,7 @@ from tasks_app.operations import Context, perform
 from tasks_app.operations.moderator import Moderator
 from tasks_app.shared_streams.answers import release_all, take_turns, transfer
 from tasks_app.shared_streams.log import Entry
+from tasks_app.shared_streams.translation import INTERRUPTED
 from tests.conftest import Person, person, until
 from tests.operations.conversations import answered, ask, chunks, say, start, talk
 
@@ -160,3 +161,19 @@ def test_one_author_leaves_room_for_the_answers_to_others(
     assert authors == [mine, mine, theirs]
     assert bridge.do(Do(lambda: take_turns(10, {mine: 2, theirs: 1}))) == []
     assert [turn.caller.owner_id for turn in bridge.do(Do(lambda: take_turns(10, {mine: 1})))] == [mine]
+
+
+@pytest.mark.parametrize("text", ["loud", "silent"])
+def test_an_attempt_that_died_is_ended_by_a_chunk_of_its_own(service: None, owner: Person, text: str) -> None:
+    async def story() -> str:
+        stream_id = await start(owner, "fails-once")
+        await say(owner, stream_id, text)
+        await answered()
+        return stream_id
+
+    stream_id = talk(story)
+    answer = Chunk.objects.filter(stream_id=stream_id, author="fails-once").order_by("seq")
+    dead = [("agent", "try 1", False), ("system", f"{INTERRUPTED}?", True)] if text == "loud" else []
+    shown = [(row.role, *one[1:]) for row, one in zip(answer, chunks(stream_id)[1:], strict=True)]
+    assert [one for one in shown if one[1]] == [*dead, ("agent", "try 2", shown[-1][1] != "")]
+    assert shown[-1][2]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from a2a.agents import agent
-from a2a.run import Run
+from a2a.run import Retry, Run
 from a2a.types import Extension, Part, Skill
 
 SECRET = "hunter2: the password in the traceback"
@@ -235,6 +235,15 @@ async def tries_twice(run: Run) -> AsyncIterator[Any]:
     yield f"try {run.attempt}"
     if run.attempt == 1:
         await asyncio.sleep(60)
+
+
+@agent(attempts=2, backoff=0)
+async def fails_once(run: Run) -> AsyncIterator[Any]:
+    """Fails at its first try, after a chunk unless it is told to be silent, and completes at its second."""
+    if run.attempt == 2 or run.text != "silent":
+        yield f"try {run.attempt}"
+    if run.attempt == 1:
+        raise Retry("The line is bad.")
 
 
 @agent(scopes=["weather"], quick=True)

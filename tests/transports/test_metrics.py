@@ -3,10 +3,12 @@
 import re
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
 from tasks_app.callers import strangers
-from tasks_app.counters import ALL
+from tasks_app.counters import ALL, agent_calls
+from tasks_app.upkeep.processes import WEB, ProcessRow
 from tests.conftest import Person
 from tests.operators.people import Program, program
 
@@ -50,6 +52,20 @@ async def test_a_call_adds_to_the_operations_of_the_database(robot: Program, own
     answer = await AsyncClient().post("/a2a", data=body, content_type="application/json", headers=headers)
     assert answer.status_code == 404
     assert await count() == before + 1
+
+
+async def test_a_worker_has_its_counters_there_also_after_its_death(robot: Program) -> None:
+    """The row of a worker has its numbers as of its last sweep. Nothing but the row is left of this one."""
+    worker, web = ProcessRow(), ProcessRow()
+    worker.begin("worker")
+    web.begin(WEB)
+    agent_calls.add(("counted-agent", "answered"), 3)
+    await sync_to_async(lambda: (worker.write(), web.write()))()
+    body = (await got("/metrics", robot.token))[2]
+    line = 'a2a_agent_calls_total{agent="counted-agent",outcome="answered"'
+    assert f'{line},process="{worker.name}"}} 3\n' in body
+    assert f"{line}}} 3\n" in body
+    assert web.name not in body
 
 
 async def test_callers_and_strangers_get_no_counters(owner: Person) -> None:

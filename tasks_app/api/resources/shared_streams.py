@@ -3,7 +3,9 @@
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import verb
@@ -11,7 +13,11 @@ from tasks_app.models import SharedStream
 from tasks_app.operations import shared_stream_acts as acts
 from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
-from tasks_app.shared_streams.details import details_of
+from tasks_app.shared_streams.details import MOST, details_of
+
+MOST_SEQ = 2**31 - 1
+LONGEST = 10
+"""Digits of a number that are read."""
 
 
 class SharedStreamRow(Row):
@@ -28,13 +34,19 @@ class SharedStreams(Resource):
     model = SharedStream
     serializer_class = SharedStreamRow
     filters = {"state": "state"}
+    page_parameters = ("before", "limit")
 
     def rows(self) -> Any:
         return SharedStream.objects.select_related("tenant", "owner")
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        return Response(self.describe(row) | details_of(row))
+        page = _read_page(request)
+        details = self.describe(row) | details_of(row, **page)
+        place = request.build_absolute_uri()
+        return Response(
+            details | {"next": details["before"] and replace_query_param(place, "before", details["before"])}
+        )
 
     @verb()
     def close(self, row: SharedStream, values: dict[str, Any], operator: Operator) -> None:
@@ -50,3 +62,16 @@ class SharedStreams(Resource):
     def resume(self, row: SharedStream, values: dict[str, Any], operator: Operator) -> None:
         """Resume the shared stream, so that its participants may send again."""
         acts.resume(row.pk, operator)
+
+
+def _read_page(request: Any) -> dict[str, int]:
+    """Return the query parameters of a page of chunks. Raises ValidationError."""
+    page = {}
+    for name, text in request.query_params.items():
+        most = {"before": MOST_SEQ, "limit": MOST}.get(name)
+        if most is None:
+            raise ValidationError({name: "is not a parameter of a shared stream; it has before, limit"})
+        if not (text.isascii() and text.isdigit() and len(text) <= LONGEST and 1 <= int(text) <= most):
+            raise ValidationError({name: f"must be a whole number from 1 to {most}"})
+        page[name] = int(text)
+    return page

@@ -10,7 +10,7 @@ from tasks_app.management.arguments import add_limit, add_operator, read_ids, re
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import SharedStream
 from tasks_app.operators import columns
-from tasks_app.shared_streams.details import details_of
+from tasks_app.shared_streams.details import LIMIT, MOST, details_of
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -20,6 +20,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its participants and its newest chunks")
     show.add_argument("id")
+    show.add_argument("--before", type=int, metavar="NUMBER", help="the chunks before a number, in place of the newest")
+    show.add_argument(
+        "--limit", type=int, default=LIMIT, choices=range(1, MOST + 1), metavar="CHUNKS", help=f"at most {MOST} chunks"
+    )
     for name, purpose in (
         ("close", "close shared streams for good"),
         ("pause", "pause shared streams, so that they take no messages"),
@@ -41,7 +45,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             row = rows.filter(pk=options["id"]).first()
             if row is None:
                 raise CommandError(f"There is no shared stream {options['id']}.")
-            printer.print_line(_line(row) | details_of(row))
+            printer.print_line(_line(row) | details_of(row, options["before"], options["limit"]))
         case _:
             _act(printer, options)
 

@@ -79,3 +79,31 @@ def test_the_api_does_the_same_within_the_reach_of_its_operator(stream: SharedSt
     assert robot.post(f"shared-streams/{stream.pk}/resume/").json()["state"] == "active"
     assert robot.post(f"shared-streams/{stream.pk}/close/").json()["state"] == "closed"
     assert robot.post(f"shared-streams/{stream.pk}/close/").status_code == 409
+
+
+def test_chunks_come_in_pages_by_page_by_command_and_over_the_api(
+    viewer: Client, stream: SharedStream, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks_app.admin.shared_streams.CHUNKS", 2)
+    for number in range(2, 6):
+        ask(owner, SendToSharedStream(stream_id=stream.pk, parts=(Part(text=f"n{number}"),), role=ChunkRole.USER))
+    place = reverse("admin:tasks_app_sharedstream_change", args=[stream.pk])
+    newest, older = viewer.get(place).content.decode(), viewer.get(f"{place}?before=4").content.decode()
+    assert ("n5" in newest, "n3" in newest, "?before=4" in newest, "Newest chunks" in newest) == (
+        True,
+        False,
+        True,
+        False,
+    )
+    assert ("n5" in older, "n3" in older, "?before=2" in older, "Newest chunks" in older) == (False, True, True, True)
+    assert viewer.get(f"{place}?before=nonsense").status_code == 200
+    (shown,) = printed("a2a", "shared-streams", "show", stream.pk, "--before", "5", "--limit", "3")
+    assert ([chunk["seq"] for chunk in shown["chunks"]], shown["before"]) == ([2, 3, 4], 2)
+    robot, numbers, place = program(OPERATOR), list[int](), f"shared-streams/{stream.pk}/?limit=2"
+    while place:
+        page = robot.get(place).json()
+        numbers = [chunk["seq"] for chunk in page["chunks"]] + numbers
+        place = page["next"].partition("/api/v1/")[2] if page["next"] else ""
+    assert numbers == [1, 2, 3, 4, 5]
+    for query in ("before=x", "limit=0", "limit=501", "after=1", "before=" + 99 * "9"):
+        assert robot.get(f"shared-streams/{stream.pk}/?{query}").status_code == 400
