@@ -17,9 +17,10 @@ This is the only package in `a2a` that does input and output and reads the clock
     Http               bytes, credentials, limits; faults get names   (http, credentials, refusals, errors)
 """
 
-from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.answers import ConfigPage, SharedStream, TaskPage
 from a2a.client.asynchronous import Client
 from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, VAPORA
+from a2a.client.conversation import Conversation
 from a2a.client.credentials import ApiKey, Bearer, ClientCredentials, Credentials
 from a2a.client.discovery import Trust
 from a2a.client.errors import ClientError, ServerError
@@ -41,9 +42,11 @@ __all__ = [
     "ClientCredentials",
     "ClientError",
     "ConfigPage",
+    "Conversation",
     "Credentials",
     "Retries",
     "ServerError",
+    "SharedStream",
     "Stream",
     "SyncClient",
     "TaskPage",

@@ -1,8 +1,11 @@
-"""Pages of results."""
+"""Results that no server has as a value: pages of lists, and a shared stream as a client sees it."""
+
+from datetime import datetime
 
 from msgspec import Struct
 
-from a2a.types import PushConfig, Task
+from a2a.shared_streams import SharedStreamState
+from a2a.types import Json, PushConfig, Task
 
 
 class TaskPage(Struct, frozen=True, kw_only=True):
@@ -21,3 +24,14 @@ class ConfigPage(Struct, frozen=True, kw_only=True):
     configs: tuple[PushConfig, ...]
     next_page_token: str
     """Empty on the last page."""
+
+
+class SharedStream(Struct, frozen=True, kw_only=True):
+    """A conversation of several participants, as it is when the server answers."""
+
+    id: str
+    state: SharedStreamState
+    participants: tuple[str, ...]
+    created_at: datetime
+    closed_at: datetime | None = None
+    metadata: Json | None = None

@@ -13,15 +13,16 @@ from uuid import uuid4
 import httpx
 from msgspec.structs import replace
 
-from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.answers import ConfigPage, SharedStream, TaskPage
 from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
+from a2a.client.conversation import Conversation
 from a2a.client.credentials import Bearer, Credentials
 from a2a.client.discovery import FoundCard, Trust, believe, find_card
-from a2a.client.errors import InvalidResponse, TaskNotCancelable, TaskNotFound, VersionNotSupported
+from a2a.client.errors import InvalidResponse, SharedStreamClosed, TaskNotCancelable, TaskNotFound, VersionNotSupported
 from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
-from a2a.client.patience import Retries, Timeouts, repeat
+from a2a.client.patience import Retries, Timeouts, is_repeatable, repeat
 from a2a.client.refusals import parsed
 from a2a.client.stream import Listening, Stream
 from a2a.money import micros_of
@@ -29,16 +30,22 @@ from a2a.requests import (
     CancelTask,
     CreatePushConfig,
     DeletePushConfig,
+    EndSharedStream,
+    FollowSharedStream,
     GetExtendedCard,
     GetPushConfig,
     GetTask,
     ListPushConfigs,
     ListTasks,
     Request,
+    SendChunk,
     SendMessage,
+    SendToSharedStream,
+    StartSharedStream,
     StreamMessage,
     SubscribeToTask,
 )
+from a2a.shared_streams import ChunkRole
 from a2a.states import QUIET, TaskState
 from a2a.types import Card, Interface, Json, Message, Part, PushConfig, Role, Task
 
@@ -252,6 +259,50 @@ class Client:
             if not error.doubtful:
                 raise
 
+    # ---------------------------------------------------------- shared streams
+
+    async def start_shared_stream(
+        self, *participants: str, stream_id: str | None = None, metadata: Json | None = None
+    ) -> SharedStream:
+        """Begin a shared stream; with `stream_id` resume a paused one, and add participants."""
+        request = StartSharedStream(stream_id=stream_id, participants=participants, metadata=metadata)
+        return cast("SharedStream", await self.perform(request))
+
+    async def send_to_shared_stream(
+        self, stream_id: str, message: str | Message, *, role: ChunkRole = ChunkRole.USER
+    ) -> int:
+        """Send a message, which each agent of the stream answers. Return the number of its chunk."""
+        request = SendToSharedStream(stream_id=stream_id, parts=message_of(message).parts, role=role)
+        return cast("int", await self.perform(request))
+
+    async def send_chunk(
+        self,
+        stream_id: str,
+        chunk: str | Message,
+        sequence: int,
+        *,
+        is_last: bool = False,
+        role: ChunkRole = ChunkRole.USER,
+    ) -> int:
+        """Send a piece of a message under a number of the caller's own. Return the number of the chunk."""
+        parts = message_of(chunk).parts
+        request = SendChunk(stream_id=stream_id, parts=parts, role=role, sequence=sequence, is_last=is_last)
+        return cast("int", await self.perform(request))
+
+    async def end_shared_stream(self, stream_id: str, *, reason: str = "", pause: bool = False) -> None:
+        """Close a shared stream for good, or pause it."""
+        try:
+            await self.perform(EndSharedStream(stream_id=stream_id, reason=reason, pauses=pause))
+        except SharedStreamClosed as error:
+            # An earlier attempt, whose answer was lost, may have ended it.
+            if not error.doubtful:
+                raise
+
+    def follow_shared_stream(self, stream_id: str, *, after: int | None = None) -> Conversation:
+        """Follow the chunks of a shared stream: those after the number `after`, or those from now on."""
+        request = FollowSharedStream(stream_id=stream_id, after=after)
+        return Conversation(self.link, request, self._retries, self._clock)
+
     # ------------------------------------------------------------------- cards
 
     async def card(self) -> Card:
@@ -286,7 +337,7 @@ class Client:
         """Return the result of a request of a2a/requests.py. Raises ClientError."""
         while True:
             link = await self.link()
-            safe = not isinstance(request, SendMessage) or (self._retries.resend and link.language.has_message_ids)
+            safe = is_repeatable(request, self._retries.resend and link.language.has_message_ids)
             if not link.language.default_webhook:
                 request = _with_webhook_id(request)
             try:

@@ -104,6 +104,24 @@ class Link:
         async with self._transport.stream(operation.method, params, after, headers) as frames:
             yield self._updates(frames, operation)
 
+    @asynccontextmanager
+    async def hear(
+        self, request: Request, after: str | None
+    ) -> AsyncIterator[AsyncIterator[tuple[str | None, Any, float]]]:
+        """Open a stream of values, each with its id and with the server's pause between two connections."""
+        request, operation = self._prepared(request)
+        params = self._params(operation, request)
+        async with self._transport.stream(operation.method, params, after, {}) as frames:
+            yield self._values(frames, operation)
+
+    async def _values(
+        self, frames: AsyncIterator[Any], operation: Operation
+    ) -> AsyncIterator[tuple[str | None, Any, float]]:
+        async for frame in frames:
+            what = f"an event of {operation.method}"
+            value = decoded(operation.decode, frame.value, what, self._transport.where)
+            yield frame.id, value, frame.retry or 0.0
+
     async def _updates(self, frames: AsyncIterator[Any], operation: Operation) -> AsyncIterator[tuple[Update, float]]:
         async for frame in frames:
             what = f"an event of {operation.method}"

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import ClientError
-from a2a.requests import Request
+from a2a.requests import Request, SendChunk, SendMessage, SendToSharedStream, StartSharedStream
 from a2a.retry_after import read_retry_after
 
 Outcome = TypeVar("Outcome")
@@ -54,6 +54,20 @@ class Retries(Struct, frozen=True, kw_only=True):
         plain = min(self.first * self.factor**number, self.longest)
         seconds = plain * (1 + self.jitter * (2 * clock.chance() - 1))
         return max(seconds, least or 0.0)
+
+
+def is_repeatable(request: Request, messages: bool) -> bool:
+    """Return whether it does no harm to repeat a request that a server has processed. `messages` is true if it knows
+    messages by their ids."""
+    match request:
+        case SendMessage():
+            return messages
+        case SendChunk():
+            return True  # Its number is its id.
+        case SendToSharedStream() | StartSharedStream(stream_id=None):
+            return False
+        case _:
+            return True
 
 
 async def repeat(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, clock: Clock, *, safe: bool) -> Outcome:

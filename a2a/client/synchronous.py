@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.answers import ConfigPage, SharedStream, TaskPage
 from a2a.client.asynchronous import Client
 from a2a.client.discovery import Trust
 from a2a.client.stream import Stream
 from a2a.client.updates import Update
 from a2a.requests import Request
+from a2a.shared_streams import ChunkDocument
 from a2a.types import Card, Json, Message, PushConfig, Task
 
 Value = TypeVar("Value")
@@ -130,6 +131,31 @@ class SyncClient:
         """Delete a webhook of a task."""
         self._run(self._client.delete_push_config(task_id, config_id))
 
+    def start_shared_stream(self, *participants: str, **options: Any) -> SharedStream:
+        """Begin or resume a shared stream; see `Client.start_shared_stream`."""
+        return self._run(self._client.start_shared_stream(*participants, **options))
+
+    def send_to_shared_stream(self, stream_id: str, message: str | Message, **options: Any) -> int:
+        """Send a message, which each agent of the stream answers. Return the number of its chunk."""
+        return self._run(self._client.send_to_shared_stream(stream_id, message, **options))
+
+    def send_chunk(self, stream_id: str, chunk: str | Message, sequence: int, **options: Any) -> int:
+        """Send a piece of a message; see `Client.send_chunk`."""
+        return self._run(self._client.send_chunk(stream_id, chunk, sequence, **options))
+
+    def end_shared_stream(self, stream_id: str, *, reason: str = "", pause: bool = False) -> None:
+        """Close a shared stream for good, or pause it."""
+        self._run(self._client.end_shared_stream(stream_id, reason=reason, pause=pause))
+
+    def follow_shared_stream(self, stream_id: str, *, after: int | None = None) -> Iterator[ChunkDocument]:
+        """Yield the chunks of a shared stream; see `Client.follow_shared_stream`."""
+        conversation = self._client.follow_shared_stream(stream_id, after=after)
+        try:
+            while (chunk := self._run(_next(aiter(conversation)))) is not None:
+                yield chunk
+        finally:
+            self._run(conversation.close())
+
     def card(self) -> Card:
         """Return the public card of the agent."""
         return self._run(self._client.card())
@@ -147,5 +173,5 @@ class SyncClient:
         return self._run(self._client.perform(request))
 
 
-async def _next(tasks: AsyncIterator[Task]) -> Task | None:
-    return await anext(tasks, None)
+async def _next(values: AsyncIterator[Value]) -> Value | None:
+    return await anext(values, None)

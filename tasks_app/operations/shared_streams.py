@@ -47,8 +47,9 @@ async def follow(request: FollowSharedStream, context: Context) -> Grant:
         return Follow(first=await _begin(request, context))
     stream = await find(context, request.stream_id)
     is_behind = request.after is not None and request.after < stream.seq
-    if stream.state is SharedStreamState.CLOSED and is_behind and not request.participants:
-        return Follow(first=stream, after=request.after)  # The rest of an ended stream.
+    goes_on = request.after is not None and not request.participants
+    if goes_on and (is_behind or stream.state is SharedStreamState.PAUSED):
+        return Follow(first=stream, after=request.after)  # The rest of an ended stream, or a pause as it is.
     if stream.state is not SharedStreamState.ACTIVE or request.participants:
         check_right(context.caller, WRITE_STREAMS, context.spelling)
         after = stream.seq if request.after is None else request.after

@@ -22,7 +22,7 @@ class ChunkStream(Stream):
             answer = bytes(self.exchange.encode(first))
             self.exchange.keep(answer)
             row.frames += 1
-            yield [(None, answer)]
+            yield [(after, answer)]
             if first.state is not SharedStreamState.CLOSED or after < first.seq:
                 async for page in self._tail(reader):
                     yield page

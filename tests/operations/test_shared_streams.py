@@ -189,6 +189,15 @@ def test_a_paused_stream_takes_nothing_until_it_is_resumed(owner: Person, collea
     assert texts(stream.id) == ["lunch", "resumed", "hello"]
 
 
+def test_a_subscription_that_goes_on_leaves_a_pause_as_it_is(owner: Person) -> None:
+    stream = start(owner)
+    end(owner, stream.id, pauses=True)
+    follow = ask(owner, FollowSharedStream(stream_id=stream.id, after=1))
+    assert (follow.first.state, follow.after) == (SharedStreamState.PAUSED, 1)
+    assert SharedStream.objects.get().state == "paused"
+    assert ask(owner, FollowSharedStream(stream_id=stream.id)).first.state is SharedStreamState.ACTIVE
+
+
 def test_a_closed_stream_takes_nothing_more(owner: Person) -> None:
     stream = start(owner, "echo")
     end(owner, stream.id)

@@ -1,6 +1,7 @@
-"""ACP on the client's side: tasks over JSON-RPC. The server's side is in a2a/dialects/acp/."""
+"""ACP on the client's side: tasks over JSON-RPC. Its streams are in acp_streams.py, the server in a2a/dialects/acp/."""
 
 from a2a.client.language import ClientLanguage, Operation
+from a2a.client.languages import acp_streams
 from a2a.client.refusals import Numbers
 from a2a.client.updates import Update
 from a2a.dialects.acp.column import COLUMN
@@ -107,6 +108,7 @@ LANGUAGE = ClientLanguage(
         SendMessage: Operation(method="tasks.create", encode=encode_create, decode=decode_result),
         GetTask: Operation(method="tasks.get", encode=encode_get, decode=decode_result),
         CancelTask: Operation(method="tasks.cancel", encode=encode_cancel, decode=decode_result),
+        **acp_streams.OPERATIONS,
     },
     follow_up=Operation(method="tasks.send", encode=encode_send, decode=decode_result),
     update=decode_update,

@@ -65,7 +65,8 @@ class JsonRpc:
         # Lenient about the type of the id, and about its absence. A wrong one is the answer to another call.
         if wire.get("id") not in (None, rpc_id, str(rpc_id)):
             raise InvalidResponse("the answer has the id of another call", where=self._place(method))
-        return wire.get("result")
+        # A subscription may send notifications after its answer. What they say is in their params.
+        return wire.get("params") if "method" in wire else wire.get("result")
 
     def _place(self, method: str) -> str:
         return f"{method} at {self.where}"

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tasks_app", "0054_slack_questions")]
+    dependencies = [("tasks_app", "0055_zones")]
 
     operations = [
         migrations.AddField(
