@@ -47,8 +47,14 @@ class Bridge:
     def _start(self, name: str) -> Lane:
         with self.starting:
             if name not in self.lanes:
-                self.lanes[name] = open_lane(name)
+                self.lanes[name] = lane = open_lane(name)
+                if isinstance(lane, SharedLane):
+                    lane.small_calls = self._small_calls
             return self.lanes[name]
+
+    def _small_calls(self) -> int:
+        """Return the number of items so far that calls have asked of the lanes for small ones."""
+        return sum(lane.calls for lane in (self.lanes.get("read"), self.lanes.get("write")) if lane is not None)
 
     async def ask(
         self, item: Work[R], patience: float | None = None, departure: Callable[[], Awaitable[None]] | None = None

@@ -25,6 +25,12 @@ GROUP = 16
 interpreter (measured at 32 callers: 64 is a tenth slower, 8 no faster)."""
 RETRY_AFTER = 2
 """Seconds after which a caller who found the lane full may come again."""
+SMALL_CALLS = 10
+"""Small calls in a second from which on one owner's long reads give way to them."""
+COUNT_SECONDS = 0.25
+"""Seconds for which small calls are counted."""
+REST_SHARE, LONGEST_REST = 3.0, 0.1
+"""The rest of a thread after a long read that gives way: its share of the time of the read, and the most seconds."""
 Kind = type[Work[Any]]
 """The class of the items of a group."""
 Group = tuple[Kind, list[Entry]]
@@ -46,6 +52,8 @@ class Lane:
         self.ready = threading.Condition()
         self.waiting: dict[Kind, deque[Entry]] = {}
         self.size = 0
+        self.calls = 0
+        """Items so far for which a loop waited: those of calls."""
         self.idle = 0
         self.stopping = False
         self.began: dict[int, float] = {}
@@ -70,6 +78,7 @@ class Lane:
                     continue
                 self._add(entry)
                 self.size += 1
+                self.calls += entry.loop is not None
             if self.idle:
                 # A wake-up is a system call, and the lane's thread takes the interpreter from this one.
                 self.ready.notify(len(entries))
@@ -179,11 +188,20 @@ class SharedLane(Lane):
 
     While others wait, an owner has one thread. One thread is never the second of an owner, so that other owners need
     not wait for the end of a long read.
+
+    An owner who has more reads waiting would take the processors from the small calls of all others. While there are
+    such calls, a thread rests after each read of that owner.
     """
 
     def __init__(self, *arguments: Any, most: int, most_of_owner: int) -> None:
         super().__init__(*arguments, most=most)
         self.most_of_owner = most_of_owner
+        self.small_calls: Callable[[], int] = lambda: 0
+        """Returns the number of small calls so far."""
+        self.last_count = (0.0, 0)
+        """The time of the last count of small calls, on the monotonic clock, and the count."""
+        self.gives_room = False
+        """Whether there were many small calls between the last two counts."""
         self.owners: OrderedDict[Hashable, deque[Entry]] = OrderedDict()
         self.at_work: Counter[Hashable] = Counter()
 
@@ -225,6 +243,22 @@ class SharedLane(Lane):
             if second is None and self.at_work[owner] < len(self.threads) - 1:
                 second = owner
         return second
+
+    def _do(self, kind: Kind, entries: list[Entry]) -> None:
+        since = time.monotonic()
+        super()._do(kind, entries)
+        now = time.monotonic()
+        if rest := self.rest_after(owner_of(entries[0]), now - since, now):
+            time.sleep(rest)
+
+    def rest_after(self, owner: Hashable, seconds: float, now: float) -> float:
+        """Return the seconds for which a thread rests after a read that took so long."""
+        with self.ready:
+            time_of_count, calls = self.last_count
+            if now - time_of_count >= COUNT_SECONDS:
+                self.last_count = now, self.small_calls()
+                self.gives_room = self.last_count[1] - calls >= SMALL_CALLS * (now - time_of_count)
+            return min(REST_SHARE * seconds, LONGEST_REST) if self.gives_room and owner in self.owners else 0.0
 
     def _finish(self, me: int, entries: list[Entry]) -> None:
         super()._finish(me, entries)
