@@ -26,6 +26,7 @@ from a2a.media import Modes, modes
 from a2a.money import Cost, cost_of
 from a2a.options import NAME, NAME_WORDS, OPTIONS, Options
 from a2a.types import Extension, Json, Message, Privacy, Skill
+from a2a.workflows import Phase
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
 
@@ -83,6 +84,8 @@ class Agent(Struct, frozen=True, kw_only=True):
     """True for an agent on public cards and in the catalogue; False for one on extended cards only."""
     failures_as_results: bool
     """True for results in place of errors in the language of zones: a task that fails has the status `error`."""
+    phases: tuple[Phase, ...]
+    """The phases of workflows whose messages the agent gets."""
     extensions: tuple[Extension, ...]
     input_modes: tuple[str, ...]
     output_modes: tuple[str, ...]
@@ -186,7 +189,7 @@ def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Register a function as an agent, with or without options: name, description, skills, timeout, attempts,
     retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, cost, max_latency,
-    max_input_tokens, max_output_tokens, privacy, version, listed, failures_as_results, extensions, input_modes,
+    max_input_tokens, max_output_tokens, privacy, version, listed, phases, failures_as_results, extensions, input_modes,
     output_modes. The fields of a2a.agents.Agent describe them.
 
     Raises AgentDefinitionError with the file and line of the mistake.
@@ -212,6 +215,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     _check_together(function, name, values)
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
     values["retry_on"] = tuple(values["retry_on"])
+    values["phases"] = tuple(Phase(phase) for phase in values["phases"])
     values["cost"] = None if values["cost"] is None else cost_of(values["cost"])
     values["skills"] = skills = _skills(name, description, values["skills"])
     if values["listed"] and not any(skill.listed for skill in skills):

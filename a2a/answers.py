@@ -11,6 +11,7 @@ from a2a.memory import MemoryDeletion, MemoryDocument, MemoryPage
 from a2a.money import Cost
 from a2a.shared_streams import ChunkReceipt, SharedStreamDocument
 from a2a.types import Card, Json, Message, PushConfig
+from a2a.workflows import CapabilitiesDocument, WorkflowDocument
 
 
 class TaskPage(Struct, frozen=True, kw_only=True):
@@ -102,6 +103,8 @@ Result = (
     | MemoryDocument
     | MemoryPage
     | MemoryDeletion
+    | WorkflowDocument
+    | CapabilitiesDocument
     | Agreement
     | None
 )

@@ -14,6 +14,7 @@ Error
 |  `- TaskEnded                                     a task that has ended takes no message and no subscriber
 |- SharedStreamNotFound, SharedStreamClosed         a shared stream that is unknown, or has ended
 |- MemoryNotFound                                   no entry of the memory has the key
+|- WorkflowNotFound, PhaseRefused                  a workflow that is unknown, or a phase that it may not enter
 |- UnknownAgent                                     no agent or skill has the name
 |- IdempotencyConflict                              one message id with two contents
 |  `- ChunkConflict (twin)                          one number of a chunk with two contents
@@ -169,6 +170,22 @@ class MemoryNotFound(Error):
 
     reason = "MEMORY_NOT_FOUND"
     sentence = "Memory entry not found"
+
+
+class WorkflowNotFound(Error):
+    """The caller has no workflow of this name. Workflows of other owners do not count."""
+
+    reason = "WORKFLOW_NOT_FOUND"
+    sentence = "Workflow not found"
+
+
+class PhaseRefused(Error):
+    """The workflow may not enter the phase: it would skip one, or the workflow has ended. The facts `currentPhase` and
+    `requestedPhase` name both.
+    """
+
+    reason = "PHASE_REFUSED"
+    sentence = "The workflow may not enter this phase"
 
 
 class ContentTypeNotSupported(Error):

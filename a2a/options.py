@@ -11,6 +11,7 @@ from a2a.extensions import is_uri
 from a2a.media import DEFAULT, is_mode
 from a2a.money import is_cost
 from a2a.types import Extension, Message, Privacy, Skill
+from a2a.workflows import Phase
 
 YEAR, HOUR = 31_536_000, 3600
 TRANSIENT = (ConnectionError, TimeoutError)
@@ -45,6 +46,7 @@ class Options(TypedDict, total=False):
     privacy: Privacy | None
     version: str
     listed: bool
+    phases: Sequence[str]
     failures_as_results: bool
     extensions: Sequence[str | Extension]
     input_modes: Sequence[str]
@@ -69,6 +71,10 @@ def _tokens(value: Any) -> bool:
 
 def _list(value: Any, kinds: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, kinds) and item for item in value)
+
+
+def _phases(value: Any) -> bool:
+    return _list(value, str) and set(value) <= set(Phase) and len(set(value)) == len(value)
 
 
 def _modes(value: Any) -> bool:
@@ -141,6 +147,7 @@ OPTIONS: dict[str, Option] = {
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
     "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
     "failures_as_results": Option(False, lambda v: isinstance(v, bool), "True or False"),
+    "phases": Option((), _phases, f"a list of different phases of {', '.join(Phase)}"),
     "extensions": Option((), _extensions, "a list of different absolute URIs or Extension values, without commas"),
     "input_modes": Option(DEFAULT, _modes, _MODE_WORDS),
     "output_modes": Option(DEFAULT, _modes, _MODE_WORDS),

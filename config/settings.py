@@ -27,6 +27,7 @@ from config.sections.shared_streams import *
 from config.sections.shares import *
 from config.sections.slack import *
 from config.sections.webhooks import *
+from config.sections.workflows import *
 from config.sections.zones import *
 
 INSTALLED_APPS = [

@@ -244,6 +244,16 @@ class SharedStreamNotFound(ServerError):
     advice = "Check the id, and that the credentials are those of a participant"
 
 
+class WorkflowNotFound(ServerError):
+    reason = errors.WorkflowNotFound.reason
+    advice = "Check the name of the workflow, and that the credentials are those of its owner"
+
+
+class PhaseRefused(ServerError):
+    reason = errors.PhaseRefused.reason
+    advice = "Enter the next phase, or an earlier one"
+
+
 class SharedStreamClosed(ServerError):
     reason = errors.SharedStreamClosed.reason
     advice = "Start another stream"

@@ -50,6 +50,8 @@ COLUMN: Column = {
     errors.SharedStreamNotFound: Cell(-38001, 404),
     errors.SharedStreamClosed: Cell(-38004, 409),
     errors.MemoryNotFound: Cell(-38001, 404),
+    errors.WorkflowNotFound: Cell(-38001, 404),
+    errors.PhaseRefused: Cell(-38004, 409),
     errors.UnknownAgent: Cell(-32000, 404, reason=_AWAY),
     errors.BudgetExceeded: Cell(-32001, 402),
     errors.Timeout: Cell(-32002, 408),

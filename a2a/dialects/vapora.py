@@ -33,6 +33,8 @@ COLUMN: Column = {
     errors.SharedStreamNotFound: Cell(DOMAIN, 400),
     errors.SharedStreamClosed: Cell(DOMAIN, 409, reason=errors.UnsupportedOperation.reason),
     errors.MemoryNotFound: Cell(DOMAIN, 400),
+    errors.WorkflowNotFound: Cell(DOMAIN, 400),
+    errors.PhaseRefused: Cell(DOMAIN, 409),
     errors.UnknownAgent: Cell(DOMAIN, 400),
     errors.BudgetExceeded: Cell(DOMAIN, 402),
     errors.Timeout: Cell(DOMAIN, 504),

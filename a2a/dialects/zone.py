@@ -53,6 +53,8 @@ COLUMN: Column = {
     errors.SharedStreamNotFound: Cell(-38001, reason=errors.TaskNotFound.reason),
     errors.SharedStreamClosed: Cell(-38001, reason=errors.TaskNotFound.reason),
     errors.MemoryNotFound: Cell(-38001, reason=errors.TaskNotFound.reason),
+    errors.WorkflowNotFound: Cell(-38001, reason=errors.TaskNotFound.reason),
+    errors.PhaseRefused: Cell(-38004),
     errors.UnknownAgent: Cell(-38005),
     errors.BudgetExceeded: Cell(-38006),
     errors.Timeout: Cell(-32001),

@@ -12,6 +12,7 @@ SECTIONS = (
         "shares",
         "calls",
         "shared_streams",
+        "workflows",
         "zones",
         "memory",
         "retention",

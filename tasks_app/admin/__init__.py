@@ -24,6 +24,7 @@ from tasks_app.admin import (
     tokens,
     users,
     webhooks,
+    workflows,
 )
 from tasks_app.admin.text import NONE
 
@@ -48,6 +49,7 @@ __all__ = [
     "tokens",
     "users",
     "webhooks",
+    "workflows",
 ]
 
 admin.site.site_header = admin.site.site_title = "Taskdesk"

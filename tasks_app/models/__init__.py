@@ -21,6 +21,7 @@ from tasks_app.models.shared_streams import AgentAnswer, Chunk, Participant, Sha
 from tasks_app.models.slack import SlackQuestion, SlackUser, SlackWorkspace
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
+from tasks_app.models.workflows import PhaseTask, Workflow
 from tasks_app.models.wrong_logins import WrongLogins
 from tasks_app.models.zones import RunSecret, Usage
 
@@ -48,6 +49,7 @@ __all__ = [
     "OperatorToken",
     "Participant",
     "Permission",
+    "PhaseTask",
     "Principal",
     "Process",
     "RateLimit",
@@ -70,5 +72,6 @@ __all__ = [
     "Usage",
     "UserLink",
     "Webhook",
+    "Workflow",
     "WrongLogins",
 ]

@@ -37,6 +37,7 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from a2a.states import TaskState
+from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SendInPhase, SetPhase, StreamInPhase
 from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.rates import SEND_COST
 from tasks_app.callers.scopes import CANCEL, READ, READ_STREAMS, READ_WEBHOOKS, WRITE, WRITE_STREAMS, WRITE_WEBHOOKS
@@ -44,7 +45,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, descriptions, memory, notifications, shared_streams, tasks, webhooks
+from tasks_app.operations import cards, descriptions, memory, notifications, shared_streams, tasks, webhooks, workflows
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.execute import execute
 from tasks_app.operations.invoke import invoke
@@ -87,6 +88,12 @@ OPERATIONS: dict[type[Request], Operation] = {
     ListMemory: Operation(memory.list_memory, READ, cost=5),
     DeleteMemory: Operation(memory.delete_entry, WRITE, cost=2),
     SearchMemory: Operation(memory.search_memory, READ, cost=5),
+    SendInPhase: Operation(workflows.send_in_phase, WRITE, cost=SEND_COST),
+    StreamInPhase: Operation(workflows.send_in_phase, WRITE, STREAMING, cost=SEND_COST),
+    SetPhase: Operation(workflows.set_phase, WRITE, cost=2),
+    ExecuteWorkflow: Operation(workflows.execute, WRITE, cost=SEND_COST),
+    GetWorkflow: Operation(workflows.get, READ, cost=2),
+    GetCapabilities: Operation(workflows.capabilities, READ),
     NotifyOfTask: Operation(notifications.receive, READ_WEBHOOKS),
     GetExtendedCard: Operation(cards.extended_card, READ, EXTENDED_CARD),
     Describe: Operation(partial(descriptions.describe, scope_of=scope_of), READ),

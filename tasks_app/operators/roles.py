@@ -11,7 +11,7 @@ VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "a
 _WORK = frozenset(
     {
         *("task", "exchange", "webhook", "receiver", "delivery", "process"),
-        *("sharedstream", "slackquestion", "slackworkspace", "slackuser"),
+        *("sharedstream", "slackquestion", "slackworkspace", "slackuser", "workflow"),
         *("tenant", "principal", "apikey", "oauthclient", "serviceaccount", "budget", "permission", "ratelimit"),
     }
 )
@@ -28,7 +28,9 @@ def _may(verb: str, models: Iterable[str]) -> frozenset[str]:
 ROLES: dict[str, frozenset[str]] = {
     VIEWER: _may("view", _WORK),
     OPERATOR: _may("view", _WORK)
-    | _may("change", {"task", "webhook", "receiver", "delivery", "process", "sharedstream", "slackquestion"}),
+    | _may(
+        "change", {"task", "webhook", "receiver", "delivery", "process", "sharedstream", "slackquestion", "workflow"}
+    ),
     AGENT_OWNER: _may("view", {"task", "webhook", "delivery"}) | _may("change", {"task", "webhook", "delivery"}),
     AUDITOR: _may("view", _WORK | _RECORDS) | {"auth.view_user", "auth.view_group"},
     ADMINISTRATOR: _ALL_OF_AUTH,

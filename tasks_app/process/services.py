@@ -22,6 +22,7 @@ from tasks_app.exchanges.refusals import tally
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.hints.redis_group import broadcast
 from tasks_app.operations.advances import advances
+from tasks_app.operations.conductor import conductor
 from tasks_app.operations.moderator import moderator
 from tasks_app.process.counting import census
 from tasks_app.process.memory import return_large_blocks
@@ -38,6 +39,7 @@ from tasks_app.upkeep.relays import relay_routine
 from tasks_app.upkeep.retention import retention_routine
 from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import sender
+from tasks_app.workflows import log as workflows
 
 log = logging.getLogger(__name__)
 Role = Literal["web", "worker", "child"]
@@ -72,7 +74,7 @@ def services_of(role: Role) -> list[Service]:
     match role:
         case "web":
             runs = [celery] if settings.CELERY_BROKER_URL else [runner, local]
-            work = [census, sender, sweeper, retention_routine, count_routine, doors, moderator]
+            work = [census, sender, sweeper, retention_routine, count_routine, doors, moderator, conductor]
             return [*shared, *runs, *work, *([responder] if is_on() else [])]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.
@@ -116,6 +118,7 @@ def take_over() -> None:
     bridge.do(Do(webhooks.release_all))
     bridge.do(Do(answers.release_all))
     bridge.do(Do(questions.release_all))
+    bridge.do(Do(workflows.release_all))
 
 
 def troubles() -> list[str]:

@@ -33,6 +33,7 @@ from tasks_app.models import (
     File,
     IdempotencyKey,
     Participant,
+    PhaseTask,
     Receiver,
     Refusals,
     RefusedCalls,
@@ -45,6 +46,7 @@ from tasks_app.models import (
     Task,
     Usage,
     Webhook,
+    Workflow,
 )
 from tasks_app.models.states import DeliveryState
 
@@ -312,6 +314,20 @@ def _old_slack_questions(before: datetime) -> QuerySet[SlackQuestion]:
     return SlackQuestion.objects.filter(id__lt=uuid7_at(before))
 
 
+def _delete_workflows(before: datetime, place: str, limit: int) -> Portion:
+    """Delete workflows that have ended, or that nothing has changed for as long."""
+    with transaction.atomic():
+        rows = _old_workflows(before).filter(pk__gt=place).order_by("pk")
+        ids = list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
+        PhaseTask.objects.filter(workflow_id__in=ids)._raw_delete(using=connection.alias)
+        Workflow.objects.filter(pk__in=ids)._raw_delete(using=connection.alias)
+    return _portion(ids, place, limit)
+
+
+def _old_workflows(before: datetime) -> QuerySet[Workflow]:
+    return Workflow.objects.filter(id__lt=uuid7_at(before), updated_at__lt=before, runs_until__isnull=True)
+
+
 ROW_KINDS = {
     kind.name: kind
     for kind in (
@@ -377,6 +393,13 @@ ROW_KINDS = {
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_slack_questions,
             old=_old_slack_questions,
+            time_of=_time_of_id,
+        ),
+        RowKind(
+            name="workflows",
+            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
+            delete=_delete_workflows,
+            old=_old_workflows,
             time_of=_time_of_id,
         ),
         RowKind(

@@ -37,6 +37,7 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
+from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SendInPhase, SetPhase, StreamInPhase
 from tasks_app.callers import access
 from tasks_app.callers.access import FindCaller, digests, new_key
 from tasks_app.callers.schemes import evidence_in
@@ -189,6 +190,12 @@ def test_every_operation_has_a_scope(db: None) -> None:
         ListMemory: "tasks:read",
         DeleteMemory: "tasks:write",
         SearchMemory: "tasks:read",
+        SendInPhase: "tasks:write",
+        StreamInPhase: "tasks:write",
+        SetPhase: "tasks:write",
+        ExecuteWorkflow: "tasks:write",
+        GetWorkflow: "tasks:read",
+        GetCapabilities: "tasks:read",
         NotifyOfTask: "tasks:read",
         GetExtendedCard: "tasks:read",
         Describe: "tasks:read",

@@ -186,13 +186,8 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.begin()
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
-    zero = dict.fromkeys(
-        (
-            *("audit", "refused_calls", "receivers", "deliveries", "shared_streams", "slack_questions", "memory"),
-            *("secrets", "usage"),
-        ),
-        0,
-    )
+    empty = ("audit", "refused_calls", "receivers", "deliveries", "shared_streams", "slack_questions", "memory")
+    zero = dict.fromkeys((*empty, "secrets", "usage", "workflows"), 0)
     ages = {"keys": 39, "tickets": 40, "refusals": 33, "exchanges": 33, "replies": 10, "tasks": 10}
     assert behind == ages | zero
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
@@ -288,6 +283,7 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
         "replies": 0,
         "shared_streams": 0,
         "slack_questions": 0,
+        "workflows": 0,
         "tasks": 0,
     }
     assert left() == all_of(3)
@@ -328,6 +324,7 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
         "replies": 1,
         "shared_streams": 0,
         "slack_questions": 0,
+        "workflows": 0,
         "tasks": 1,
     }
 

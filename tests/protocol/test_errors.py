@@ -35,6 +35,8 @@ OURS = {
     errors.SharedStreamNotFound: -32001,
     errors.SharedStreamClosed: -32004,
     errors.MemoryNotFound: -32001,
+    errors.WorkflowNotFound: -32001,
+    errors.PhaseRefused: -33001,
     errors.Timeout: -38007,
     errors.ExpiredKey: -38009,
     errors.UnknownAgent: -38005,
@@ -53,6 +55,7 @@ WORDS = {
     errors.SharedStreamNotFound: "TASK_NOT_FOUND",
     errors.MemoryNotFound: "TASK_NOT_FOUND",
     errors.SharedStreamClosed: "UNSUPPORTED_OPERATION",
+    errors.WorkflowNotFound: "TASK_NOT_FOUND",
 }
 """Reasons of errors that are finer than the words of A2A."""
 CODES: dict[type[errors.Error], int] = {error: code for error, (code, _) in SPECIFIED.items()} | OURS

@@ -36,6 +36,7 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
+from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SendInPhase, SetPhase, StreamInPhase
 from tasks_app.operations import OPERATIONS
 from tests.conftest import PATIENCE
 from tests.support.acp_speaker import AcpSpeaker
@@ -69,6 +70,12 @@ WISHES: dict[type[Request], str] = {
     SendToSharedStream: "say",
     SendChunk: "chunk",
     EndSharedStream: "end",
+    SendInPhase: "send",
+    StreamInPhase: "stream",
+    SetPhase: "phase",
+    ExecuteWorkflow: "execute",
+    GetWorkflow: "workflow",
+    GetCapabilities: "capabilities",
     NotifyOfTask: "notify",
     StoreMemory: "store",
     RetrieveMemory: "retrieve",
@@ -163,6 +170,9 @@ def _params(
         return me.negotiating(agent)
     if issubclass(kind, SendMessage | Invoke):
         return me.sending("hello", now=True, **({"task": task} if follows else {"agent": agent}))
+    if kind in {SetPhase, ExecuteWorkflow, GetWorkflow}:
+        work = {"workflowId": "w", "phase": "specification"}
+        return work | ({"message": me.message("hello")} if kind is ExecuteWorkflow else {})
     if kind is NotifyOfTask:
         return {"taskId": task, "event": "COMPLETED", "timestamp": "2024-01-15T10:45:00Z"}
     if kind is CancelTask:

@@ -7,6 +7,12 @@ from a2a.errors import ALL
 from tests.support.rpc_speakers import OldSpeaker
 from tests.support.speaker import Json
 
+NAMES = {
+    "phase": "sparc/phase/set",
+    "execute": "sparc/execute",
+    "workflow": "sparc/workflow/get",
+    "capabilities": "agent/capabilities",
+}
 SENTENCES = {error.reason: error.sentence for error in ALL}
 
 
@@ -20,6 +26,9 @@ class SparcSpeaker(OldSpeaker):
     versions: ClassVar[frozenset[str]] = frozenset({"0.2", "0.2.9", ""})
     other_version_code = -32009
     webhook_path = "config."
+
+    def __post_init__(self) -> None:
+        self.names = self.names | NAMES
 
     @property
     def has_card(self) -> bool:

@@ -43,6 +43,7 @@ UNREACHABLE: tuple[tuple[tuple[str, ...], set[type[Error]], str], ...] = (
     (("acp", "adr", "zone"), {errors.VersionNotSupported}, "there are no versions"),
     ((*A2A, "adr", "zone"), {errors.SharedStreamNotFound, errors.SharedStreamClosed}, "there are no shared streams"),
     (tuple(SPOKEN), {errors.PermissionDenied}, "there are neither phases nor batch operations"),
+    (tuple(SPOKEN), {errors.WorkflowNotFound, errors.PhaseRefused, errors.MemoryNotFound}, "only SPARC has them"),
     (("acp",), {errors.IdempotencyConflict}, "messages have no ids"),
 )
 """Cells that no call can reach: the languages, the errors, and the reason."""

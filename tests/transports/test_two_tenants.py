@@ -24,6 +24,7 @@ from a2a.requests import (
     SendToSharedStream,
     StartSharedStream,
 )
+from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SetPhase
 from tasks_app.exchanges.recording import recorder
 from tasks_app.ids import uuid7
 from tasks_app.models import Event, IdempotencyKey, Task, Webhook
@@ -49,6 +50,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 URL = "http://127.0.0.1:65009/hook"
 WITHOUT_ID = {
     *(ListTasks, GetExtendedCard, Describe, NotifyOfTask),
+    *(SetPhase, ExecuteWorkflow, GetWorkflow, GetCapabilities),
     *(StartSharedStream, FollowSharedStream, SendToSharedStream, SendChunk, EndSharedStream),
 }
 """The operations that ask about no task of this server."""

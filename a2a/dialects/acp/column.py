@@ -23,6 +23,8 @@ COLUMN: Column = {
     errors.SharedStreamNotFound: Cell(-40003),
     errors.SharedStreamClosed: Cell(-40004),
     errors.MemoryNotFound: Cell(-40001),
+    errors.WorkflowNotFound: Cell(-40001),
+    errors.PhaseRefused: Cell(-38004),
     errors.UnknownAgent: Cell(-40005),
     errors.BudgetExceeded: Cell(-38006),
     errors.Timeout: Cell(-38007),

@@ -15,6 +15,7 @@ NAMES: dict[type[Error], str] = {
     errors.Internal: "Internal error",
     errors.ExtendedCardNotConfigured: "AuthenticatedExtendedCardNotConfiguredError",
     errors.ExpiredKey: "UnauthenticatedError",
+    errors.PhaseRefused: "SPARCPhaseError",
     errors.PushNotSupported: "PushNotificationNotSupportedError",
 }
 """The messages of errors that are not made from the name of their class."""

@@ -23,6 +23,7 @@ from tasks_app.api.resources.tenants import Tenants
 from tasks_app.api.resources.tokens import Tokens
 from tasks_app.api.resources.users import Users
 from tasks_app.api.resources.webhooks import Webhooks
+from tasks_app.api.resources.workflows import Workflows
 
 RESOURCES: tuple[type[Resource], ...] = (
     Accounts,
@@ -44,6 +45,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     SharedStreams,
     SlackQuestions,
     SlackWorkspaces,
+    Workflows,
     Tasks,
     Tenants,
     Tokens,

@@ -29,6 +29,7 @@ from tasks_app.management.nouns.shared_streams import SHARED_STREAMS
 from tasks_app.management.nouns.slack import SLACK
 from tasks_app.management.nouns.usage import USAGE
 from tasks_app.management.nouns.users import USERS
+from tasks_app.management.nouns.workflows import WORKFLOWS
 
 OPERATING: dict[str, Noun] = {
     "accounts": ACCOUNTS,
@@ -54,6 +55,7 @@ OPERATING: dict[str, Noun] = {
     "shared-streams": SHARED_STREAMS,
     "slack": SLACK,
     "usage": USAGE,
+    "workflows": WORKFLOWS,
     "users": USERS,
 }
 

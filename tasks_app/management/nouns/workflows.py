@@ -1,0 +1,64 @@
+"""`manage.py a2a workflows`: workflows, with their tasks and results, as JSON lines."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from a2a.workflows import WorkflowState
+from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import Workflow
+from tasks_app.operators import columns
+from tasks_app.workflows.details import details_of
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    listing = verbs.add_parser("list", help="list the workflows, newest first")
+    listing.add_argument("--state", choices=[state.value for state in WorkflowState], help="only those in a state")
+    add_limit(listing)
+    show = verbs.add_parser("show", help="show one with its tasks and their results")
+    show.add_argument("id")
+    cancel = verbs.add_parser("cancel", help="end workflows for good, and cancel their unfinished tasks")
+    cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+    add_operator(cancel)
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    rows = Workflow.objects.select_related("owner", "tenant").order_by("-pk")
+    match options["verb"]:
+        case "list":
+            selected = rows.filter(state=options["state"]) if options["state"] else rows
+            for row in printer.limit_rows(selected, options["limit"]):
+                printer.print_line(_line(row))
+        case "show":
+            row = rows.filter(pk=options["id"]).first()
+            if row is None:
+                raise CommandError(f"There is no workflow {options['id']}.")
+            printer.print_line(_line(row) | details_of(row))
+        case _:
+            _act(printer, options)
+
+
+def _act(printer: Printer, options: dict[str, Any]) -> None:
+    from tasks_app.operations import workflow_acts  # loads the agents
+    from tasks_app.webhooks import one_by_one
+
+    answers = one_by_one(workflow_acts.cancel)(read_ids(options["ids"]), read_operator(options))
+    for id, answer in answers.items():
+        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": "cancel"}))
+    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
+        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+
+
+def _line(row: Workflow) -> dict[str, Any]:
+    names = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name}
+    return names | {name: getattr(row, name) for name in columns.WORKFLOW}
+
+
+WORKFLOWS = Noun(
+    help="list workflows, show one, and cancel them",
+    add_arguments=_add_arguments,
+    handle=_handle,
+)

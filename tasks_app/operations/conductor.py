@@ -1,0 +1,159 @@
+"""The conductor goes on with workflows: it writes the ends of their tasks, and begins the next task of each execution.
+
+The rows are the queue: a step that is due may be taken by the conductor of any process. The message to the agent of a
+phase has the same id in each process, so a step that is taken twice begins one task.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+
+import orjson
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+from a2a.answers import Answer
+from a2a.dialects.json.json_1_0 import decode_part
+from a2a.errors import Error, RateLimited, Unavailable
+from a2a.requests import SendMessage
+from a2a.states import TERMINAL
+from a2a.types import Message, Role
+from a2a.workflows import Phase
+from tasks_app.callers.access import Caller
+from tasks_app.callers.permissions import check_permission
+from tasks_app.callers.rules import rules_of
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
+from tasks_app.event_log.readers import readers
+from tasks_app.hints import Reached, hints
+from tasks_app.models import Workflow
+from tasks_app.operations.dispatcher import perform
+from tasks_app.operations.operation import Context
+from tasks_app.operations.workflows import agent_of, settle_ended
+from tasks_app.workflows import log as rows
+
+log = logging.getLogger(__name__)
+AT_ONCE = 50
+"""Steps that one process takes together."""
+WATCHED = 10_000
+"""Tasks whose ends one process hears of at once. It finds the ends of others when it looks again."""
+
+
+class Conductor:
+    """The conductor of this process, on the loop of its doors."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.wakeup = asyncio.Event()
+        self.work: asyncio.Task[None] | None = None
+        self.watched: set[str] = set()
+        """Tasks of phases that have not ended, as far as this process knows."""
+
+    def start(self) -> None:
+        """Begin on the running loop. A process without one has no doors, and needs no conductor."""
+        try:
+            self.loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self.wakeup = asyncio.Event()
+        self.work = self.loop.create_task(self._run())
+        hints.listen(self._hear)
+
+    def stop(self) -> None:
+        """End. Another process, or the next one, goes on."""
+        hints.forget(self._hear)
+        loop, self.loop = self.loop, None
+        if loop is not None and not loop.is_closed() and self.work is not None:
+            loop.call_soon_threadsafe(self.work.cancel)
+
+    def _hear(self, news: list[Reached]) -> None:
+        """Look when a task of a phase has ended. Any thread may call it."""
+        if self.watched and any(item.state in TERMINAL and item.task_id in self.watched for item in news):
+            self.wake()
+
+    def wake(self) -> None:
+        """Look now. Any thread may call it."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.wakeup.set)
+
+    async def _run(self) -> None:
+        while not readers.draining:
+            self.wakeup.clear()
+            try:
+                await self.step()
+            except Exception:
+                log.exception("workflows could not be read; trying again")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
+                    await self.wakeup.wait()
+
+    async def step(self) -> int:
+        """Write the ends of tasks, and take the steps that are due; return how many of both there were."""
+        ended = await settle_ended(bridge.ask)
+        due = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
+        for row in due:
+            await self._take(row)
+        return ended + len(due)
+
+    async def _take(self, row: Workflow) -> None:
+        """Begin the next task of an execution. Raises nothing but CancelledError."""
+        try:
+            task_id = await _begin(row)
+        except (RateLimited, Unavailable) as error:
+            await bridge.ask(Do(partial(rows.put_off, row.pk, error.retry_after)))
+        except Error as error:
+            await bridge.ask(Do(partial(rows.stop, row.pk, error.message)))
+        except Exception:
+            log.exception("the workflow %s waits for another attempt", row.pk)
+        else:
+            if len(self.watched) < WATCHED:
+                self.watched.add(task_id)
+            self.wakeup.set()  # The task may have ended already.
+
+
+async def _begin(row: Workflow) -> str:
+    """Send the message of an execution to the agent of the current phase, and add the task to the phase."""
+    phase, caller = Phase(row.phase), _caller_of(row)
+    check_permission(caller, "phase", phase.value)
+    agent = agent_of(caller, phase, tuple(orjson.loads(row.agent_types)))
+    tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
+    message = Message(
+        message_id=_message_id(row.pk, phase, tries),
+        role=Role.USER,
+        parts=tuple(decode_part(part) for part in orjson.loads(row.message)),
+        context_id=row.context_id,
+    )
+    metadata = orjson.loads(row.configuration) | {"workflowId": row.name, "sparcPhase": phase.value}
+    request = SendMessage(message=message, return_immediately=True, queued=True, agent=agent.name, metadata=metadata)
+    result = await perform(request, Context(caller=caller))
+    if not isinstance(result, Answer) or result.task is None:
+        raise TypeError("a queued send that returns at once gives a task")
+    add = partial(rows.add_task, row.pk, phase, result.task.id, agent.name, is_executed=True)
+    await bridge.ask(Do(add))
+    return result.task.id
+
+
+def _message_id(workflow_id: str, phase: Phase, tries: int) -> str:
+    """Return the id of the message of a step, the same in each process.
+
+    No caller can compute it, for otherwise the owner could use it first, for another message.
+    """
+    place = f"{workflow_id}/{phase.value}/{tries}"
+    return f"{place}/{salted_hmac('tasks_app.operations.conductor', place, algorithm='sha256').hexdigest()[:32]}"
+
+
+def _caller_of(row: Workflow) -> Caller:
+    owner = row.owner
+    return Caller(
+        tenant_id=owner.tenant_id,
+        tenant=owner.tenant.name,
+        owner_id=owner.pk,
+        name=owner.name,
+        scopes=frozenset(row.scopes.split()),
+        rules=rules_of(owner),
+    )
+
+
+conductor = Conductor()
+"""The conductor of this process."""

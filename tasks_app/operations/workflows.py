@@ -1,0 +1,230 @@
+"""The operations on workflows: enter a phase, execute, read, and send a message in a phase; and capabilities."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import orjson
+from django.conf import settings
+from msgspec.structs import replace
+
+from a2a.agents import Agent, registry
+from a2a.dialects.json.json_1_0 import encode_part
+from a2a.errors import Error, UnknownAgent, WorkflowNotFound
+from a2a.requests import SendMessage
+from a2a.states import TaskState
+from a2a.types import Message
+from a2a.workflows import (
+    PHASES,
+    CapabilitiesDocument,
+    ExecuteWorkflow,
+    GetCapabilities,
+    GetWorkflow,
+    Phase,
+    SendInPhase,
+    SetPhase,
+    StreamInPhase,
+)
+from tasks_app.callers.access import Caller, check_tenant
+from tasks_app.callers.permissions import check_permission, is_permitted, may_ask
+from tasks_app.database.work import Do, DoSlowly, R, Work
+from tasks_app.event_log import FindKey, ReadTask
+from tasks_app.models import PhaseTask, Workflow
+from tasks_app.operations.attachments import check_references
+from tasks_app.operations.choose_agent import address_agent
+from tasks_app.operations.operation import Context, Done, Follow, Grant, Wait
+from tasks_app.operations.repeat import key_of
+from tasks_app.operations.send import send
+from tasks_app.workflows import log, reading
+from tasks_app.workflows.log import Wish
+
+SETTLED = 100
+"""Ends of tasks that are written in one go."""
+Ask = Callable[[Work[Any]], Awaitable[Any]]
+"""Performs a work item: an operation awaits the item itself, and a loop asks the bridge."""
+
+
+async def set_phase(request: SetPhase, context: Context) -> Grant:
+    """Have a workflow enter a phase. Raises PhaseRefused and PermissionDenied."""
+    check_tenant(context.caller, request.tenant)
+    check_permission(context.caller, "phase", request.phase.value)
+    wish = Wish(
+        name=request.workflow,
+        phase=request.phase,
+        goes_back=True,
+        agent_types=request.agent_types,
+        configuration=request.configuration,
+    )
+    return await _answer(await _write(context, partial(log.enter, wish, context.caller, context.exchange.entry())))
+
+
+async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
+    """Begin the execution of a workflow, which the conductor goes on with. Raises PhaseRefused and PermissionDenied."""
+    check_tenant(context.caller, request.tenant)
+    for phase in (request.phase,) if request.phase else PHASES:
+        check_permission(context.caller, "phase", phase.value)
+    if request.message is not None:
+        check_references(request.message)
+    wish = Wish(
+        name=request.workflow,
+        phase=request.phase,
+        goes_back=True,
+        agent_types=request.agent_types,
+        configuration=request.configuration,
+        context_id=request.message.context_id if request.message else None,
+    )
+    parts = [encode_part(part) for part in request.message.parts] if request.message else []
+    message = orjson.dumps(parts).decode() if parts else None
+    entry = context.exchange.entry()
+    change = partial(log.execute, wish, context.caller, last=request.phase, message=message, entry=entry)
+    return await _answer(await _write(context, change))
+
+
+async def get(request: GetWorkflow, context: Context) -> Grant:
+    """Return a workflow of the caller. Raises WorkflowNotFound."""
+    check_tenant(context.caller, request.tenant)
+    owner_id = context.caller.owner_id
+    row = await DoSlowly(lambda: reading.find(owner_id, request.workflow), owner_id)
+    if row is None:
+        raise WorkflowNotFound(workflowId=request.workflow)
+    await settle_ended(_directly, row.pk)
+    return await _answer(await DoSlowly(lambda: Workflow.objects.get(pk=row.pk), owner_id))
+
+
+async def capabilities(request: GetCapabilities, context: Context) -> Grant:
+    """Return what the agent of the address can do, or else the default agent."""
+    check_tenant(context.caller, request.tenant)
+    agent = address_agent(context)
+    names = {phase for own in registry if may_ask(context.caller, own, None) for phase in own.phases}
+    return Done(
+        CapabilitiesDocument(
+            name=agent.name,
+            version=agent.version,
+            skills=tuple(skill.id for skill in agent.skills if is_permitted(context.caller, "skill", skill.id)),
+            phases=tuple(
+                phase for phase in PHASES if phase in names and is_permitted(context.caller, "phase", phase.value)
+            ),
+            input_modes=agent.input_modes,
+            output_modes=agent.output_modes,
+            streaming=settings.A2A_STREAMING,
+            push_notifications=settings.A2A_PUSH,
+            task_seconds=agent.timeout,
+        )
+    )
+
+
+async def send_in_phase(request: SendInPhase | StreamInPhase, context: Context) -> Grant:
+    """Send a message to the agent of its phase, and add its task to its workflow. Raises PhaseRefused."""
+    check_tenant(context.caller, request.tenant)
+    if request.message.task_id is not None or (request.phase is None and request.workflow is None):
+        return await send(request, context)
+    if request.workflow is None:
+        phase = request.phase or Phase.SPECIFICATION
+        check_permission(context.caller, "phase", phase.value)
+        return await send(_for_phase(request, context, phase, ()), context)
+    if (row := await _earlier(request, context)) is not None:
+        return await send(_repeated(request, row), context)
+    return await _send_in_workflow(request, context, request.workflow)
+
+
+async def _earlier(request: SendMessage, context: Context) -> PhaseTask | None:
+    """Return the row of the task that this message began before; None for a new message.
+
+    A message that is sent again gets its answer, wherever its workflow has come meanwhile.
+    """
+    if not request.message.message_id:
+        return None
+    owner_id = context.caller.owner_id
+    target = await FindKey(owner_id=owner_id, key=key_of(request.message.message_id))
+    task_id = target.task_id if target else None
+    if task_id is None:
+        return None
+    row: PhaseTask | None = await DoSlowly(lambda: reading.task_with_workflow(task_id), owner_id)
+    return row
+
+
+def _repeated(request: SendMessage, row: PhaseTask) -> SendMessage:
+    context_id = request.message.context_id or row.workflow.context_id
+    return replace(request, agent=row.agent, message=replace(request.message, context_id=context_id))
+
+
+async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Context, name: str) -> Grant:
+    caller = context.caller
+    if request.phase is not None:
+        check_permission(caller, "phase", request.phase.value)
+    wish = Wish(name=name, phase=request.phase, context_id=request.message.context_id)
+    row = await _write(context, partial(log.enter, wish, caller, None))
+    phase = request.phase or Phase(row.phase)
+    check_permission(caller, "phase", phase.value)
+    message = replace(request.message, context_id=request.message.context_id or row.context_id)
+    metadata = (request.metadata or {}) | {"sparcPhase": phase.value}
+    sending = replace(request, message=message, metadata=metadata)
+    sending = _for_phase(sending, context, phase, tuple(orjson.loads(row.agent_types)))
+    grant = await send(sending, context)
+    if task_id := _task_of(grant):
+        await Do(partial(log.add_task, row.pk, phase, task_id, context.agent_name or sending.agent or ""))
+    return grant
+
+
+def _task_of(grant: Grant) -> str | None:
+    """Return the task that a message has begun; None for a direct reply."""
+    match grant:
+        case Wait(task_id=task_id):
+            return task_id
+        case Follow(first=first):
+            return None if isinstance(first, Message) else first.id
+        case Done(result=result):
+            task = getattr(result, "task", None)
+            return task.id if task else None
+
+
+def _for_phase(
+    request: SendInPhase | StreamInPhase, context: Context, phase: Phase, preferred: tuple[str, ...]
+) -> SendInPhase | StreamInPhase:
+    """Return the message for the agent of its phase, unless its address or its metadata names an agent or a skill."""
+    metadata = request.metadata or {}
+    if context.agent is not None or request.agent is not None or {"agent", "skill"} & metadata.keys():
+        return request
+    return replace(request, agent=agent_of(context.caller, phase, preferred).name)
+
+
+def agent_of(caller: Caller, phase: Phase, preferred: tuple[str, ...]) -> Agent:
+    """Return the agent for a phase: one that has the phase, best one that is preferred by its name or a skill; else the
+    default agent. Raises UnknownAgent."""
+    able = [agent for agent in registry if phase in agent.phases and may_ask(caller, agent, None)]
+    for agent in able:
+        if agent.name in preferred or any(skill.id in preferred for skill in agent.skills):
+            return agent
+    default = able[0] if able else registry.get(settings.A2A_DEFAULT_AGENT)
+    if default is None or not may_ask(caller, default, None):
+        raise UnknownAgent(phase=phase.value)
+    return default
+
+
+async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
+    """Write the ends of tasks that have ended, with their results; return their number."""
+    ended = await ask(DoSlowly(partial(log.ended_tasks, SETTLED, workflow_id)))
+    for key, task_id in ended:
+        read = await ask(ReadTask(task_id=task_id, sight=None, history=False, is_owed=True))
+        if read is not None:
+            document = read.document
+            await ask(Do(partial(log.settle, key, TaskState(document.state), document.artifacts)))
+    return len(ended)
+
+
+def _directly(item: Work[R]) -> Awaitable[R]:
+    return item
+
+
+async def _answer(row: Workflow) -> Done:
+    return Done(await DoSlowly(partial(reading.document_of, row), row.owner_id))
+
+
+async def _write(context: Context, change: Callable[[], R]) -> R:
+    """Write a change with its entry of the audit. A refusal has an entry of its own, which is stored with the call."""
+    try:
+        result: R = await Do(change)
+    except Error:
+        context.exchange.undo()
+        raise
+    return result

@@ -1,0 +1,258 @@
+"""The only writer of workflows: to enter a phase, to add a task, to write a task's end with its result, to execute.
+
+Each function is one transaction that locks the row of the workflow first. The end of a task is written by a conditional
+update, so its result belongs to its phase once, however many processes look at it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import orjson
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from msgspec import Struct
+
+from a2a.errors import InvalidParams, PhaseRefused, RateLimited
+from a2a.states import TERMINAL, TaskState
+from a2a.types import Json
+from a2a.workflows import Phase, WorkflowState, following, may_enter
+from tasks_app import clock
+from tasks_app.callers.access import Caller
+from tasks_app.database.rows import AUDIT, AuditRow
+from tasks_app.ids import uuid7
+from tasks_app.models import PhaseTask, Task, Workflow
+
+REST = 60
+"""Seconds after which an owner with too many active workflows may try again."""
+MAX_RESULT = 1_000_000
+"""Characters of a result that is stored with the workflow. A larger one is read from its task."""
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """The wish of a caller for a workflow: its name, and what shall be set."""
+
+    name: str
+    phase: Phase | None
+    """The phase to enter; None to stay in the current one."""
+    goes_back: bool = False
+    """Whether an earlier phase becomes the current one. Otherwise the workflow stays in its phase."""
+    agent_types: tuple[str, ...] | None = None
+    configuration: Json | None = None
+    context_id: str | None = None
+    """The context of a new workflow; None for one of its own."""
+
+
+def enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
+    """Have a workflow enter a phase, and begin it if it is not there. Raises PhaseRefused and RateLimited."""
+    try:
+        return _enter(wish, caller, entry)
+    except IntegrityError:  # Another call has begun it meanwhile.
+        return _enter(wish, caller, entry)
+
+
+def _enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
+    with transaction.atomic(), connection.cursor() as cursor:
+        row = Workflow.objects.select_for_update().filter(owner_id=caller.owner_id, name=wish.name).first()
+        if row is None:
+            row = _begin(wish, caller)
+        else:
+            _move(row, wish)
+        if wish.agent_types is not None:
+            row.agent_types = orjson.dumps(wish.agent_types).decode()
+        if wish.configuration is not None:
+            row.configuration = orjson.dumps(orjson.loads(row.configuration) | wish.configuration).decode()
+        row.updated_at = clock.now()
+        row.save()
+        AUDIT.write(cursor, [entry] if entry else [])
+    return row
+
+
+def _begin(wish: Wish, caller: Caller) -> Workflow:
+    phase = wish.phase or Phase.SPECIFICATION
+    if not may_enter(None, phase):
+        raise PhaseRefused(requestedPhase=phase.value, detail="A workflow begins with the specification phase")
+    most = settings.A2A_OWNER_WORKFLOWS
+    active = Workflow.objects.filter(owner_id=caller.owner_id, ended_at__isnull=True)
+    if most and active[:most].count() >= most:
+        raise RateLimited(REST, limit="active workflows", most=str(most))
+    now = clock.now()
+    row = Workflow(
+        id=uuid7(),
+        tenant_id=caller.tenant_id,
+        owner_id=caller.owner_id,
+        name=wish.name,
+        state=WorkflowState.ACTIVE.value,
+        phase=phase.value,
+        context_id=wish.context_id or uuid7(),
+        created_at=now,
+        updated_at=now,
+    )
+    row.save(force_insert=True)
+    return row
+
+
+def _move(row: Workflow, wish: Wish) -> None:
+    """Set the phase of a workflow. Raises PhaseRefused for a skip, and for a workflow that has ended."""
+    current, requested = Phase(row.phase), wish.phase or Phase(row.phase)
+    facts = {"currentPhase": current.value, "requestedPhase": requested.value}
+    if row.state != WorkflowState.ACTIVE:
+        raise PhaseRefused(**facts, detail=f"The workflow is {row.state}")
+    if not may_enter(current, requested):
+        raise PhaseRefused(**facts, detail="Cannot skip intermediate phases")
+    is_earlier = requested != following(current) and requested != current
+    if not is_earlier or wish.goes_back:
+        if row.runs_until is not None and requested != current:
+            raise PhaseRefused(**facts, detail="The workflow is being executed, which sets its phase")
+        row.phase = requested.value
+
+
+def execute(wish: Wish, caller: Caller, *, last: Phase | None, message: str | None, entry: AuditRow | None) -> Workflow:
+    """Begin the execution of a workflow, unless it is being executed.
+
+    Raises PhaseRefused and RateLimited; and InvalidParams for a workflow without a message of an earlier execution.
+    """
+    with transaction.atomic():
+        row = Workflow.objects.select_for_update().filter(owner_id=caller.owner_id, name=wish.name).first()
+        if row is not None and row.runs_until is not None:
+            return row
+        row = enter(wish, caller, entry)
+        if message is None and not row.message:
+            raise InvalidParams(("message", "is required"))
+        row.message = message or row.message
+        row.runs_until = (last or Phase.COMPLETION).value
+        row.scopes, row.reason = " ".join(sorted(caller.scopes)), ""
+        row.due_at = clock.shared()
+        row.save()
+    return row
+
+
+def add_task(workflow_id: str, phase: Phase, task_id: str, agent: str, *, is_executed: bool = False) -> None:
+    """Add a task to a phase, unless it is there. The execution that began it then waits for its end."""
+    with transaction.atomic():
+        row = Workflow.objects.select_for_update().get(pk=workflow_id)
+        values = {"phase": phase.value, "agent": agent, "is_executed": is_executed, "created_at": clock.now()}
+        PhaseTask.objects.get_or_create(task_id=task_id, defaults={"workflow": row, **values})
+        if is_executed:
+            row.due_at = None
+            row.save(update_fields=["due_at"])
+
+
+def ended_tasks(most: int, workflow_id: str | None = None) -> list[tuple[int, str]]:
+    """Return tasks of phases that have ended, and whose ends are not written: their keys and task ids."""
+    rows = PhaseTask.objects.filter(ended_at__isnull=True)
+    if workflow_id is not None:
+        rows = rows.filter(workflow_id=workflow_id)
+    places = dict(rows.order_by("pk").values_list("task_id", "pk"))
+    states = [state.value for state in TERMINAL]
+    ids = list(places)
+    ended = [
+        task_id
+        for first in range(0, len(ids), most)
+        for task_id in Task.objects.filter(pk__in=ids[first : first + most], state__in=states).values_list(
+            "pk", flat=True
+        )
+    ]
+    return [(places[task_id], task_id) for task_id in ended][:most]
+
+
+def settle(key: int, state: TaskState, artifacts: str | None) -> bool:
+    """Write the end of a task with its result, and have the execution that began it go on; return False if it is
+    written already."""
+    with transaction.atomic():
+        place = PhaseTask.objects.values_list("workflow_id", flat=True).get(pk=key)
+        workflow = Workflow.objects.select_for_update().get(pk=place)
+        is_whole = artifacts is not None and len(artifacts) <= MAX_RESULT and state is TaskState.COMPLETED
+        change = {"state": state.value, "artifacts": artifacts if is_whole else None, "ended_at": clock.now()}
+        if not PhaseTask.objects.filter(pk=key, ended_at__isnull=True).update(**change):
+            return False
+        task = PhaseTask.objects.get(pk=key)
+        if workflow.state == WorkflowState.ACTIVE and task.phase == workflow.phase:
+            _go_on(workflow, task)
+            workflow.updated_at = clock.now()
+            workflow.save()
+    return True
+
+
+def _go_on(workflow: Workflow, task: PhaseTask) -> None:
+    """Set what follows the end of a task in the current phase of its workflow."""
+    is_last = workflow.phase == Phase.COMPLETION
+    if task.state != TaskState.COMPLETED:
+        if task.is_executed:
+            _stop(workflow, f"The task {task.task_id} of the phase {task.phase} is {task.state}.")
+        return
+    if workflow.runs_until is None or not task.is_executed:
+        if is_last and workflow.runs_until is None:
+            _end(workflow, WorkflowState.COMPLETED)
+        return
+    if workflow.phase == workflow.runs_until:
+        _stop(workflow, "")
+        if is_last:
+            _end(workflow, WorkflowState.COMPLETED)
+        return
+    workflow.phase = (following(Phase(workflow.phase)) or Phase.COMPLETION).value
+    workflow.due_at = clock.shared()
+
+
+def _stop(workflow: Workflow, reason: str) -> None:
+    workflow.runs_until, workflow.due_at, workflow.reason = None, None, reason
+
+
+def _end(workflow: Workflow, state: WorkflowState) -> None:
+    workflow.state, workflow.ended_at = state.value, clock.now()
+
+
+def stop(workflow_id: str, reason: str) -> None:
+    """Stop the execution of a workflow, with the reason."""
+    with transaction.atomic():
+        row = Workflow.objects.select_for_update().get(pk=workflow_id)
+        _stop(row, reason)
+        row.updated_at = clock.now()
+        row.save()
+
+
+def cancel(workflow_id: str, reason: str) -> tuple[Workflow, Sequence[str]] | None:
+    """End a workflow for good; return it with its unfinished tasks. None if it is not there.
+
+    Raises PhaseRefused if it has ended.
+    """
+    with transaction.atomic():
+        row = Workflow.objects.select_for_update().filter(pk=workflow_id).first()
+        if row is None:
+            return None
+        if row.state != WorkflowState.ACTIVE:
+            raise PhaseRefused(currentPhase=row.phase, detail=f"The workflow is {row.state}")
+        _stop(row, reason)
+        _end(row, WorkflowState.CANCELED)
+        row.updated_at = clock.now()
+        row.save()
+        return row, list(row.tasks.filter(ended_at__isnull=True).values_list("task_id", flat=True))
+
+
+def put_off(workflow_id: str, seconds: float) -> None:
+    """Have the next task of an execution wait for that time."""
+    due_at = clock.shared() + timedelta(seconds=seconds)
+    Workflow.objects.filter(pk=workflow_id, due_at__isnull=False).update(due_at=due_at)
+
+
+def take_due(most: int) -> list[Workflow]:
+    """Take executions whose next task is due, for as long as a lease lasts."""
+    now = clock.shared()
+    rows = Workflow.objects.filter(due_at__lte=now).order_by("due_at").select_related("owner__tenant")[:most]
+    return [row for row in rows if _take(row, now)]
+
+
+def _take(row: Workflow, now: datetime) -> bool:
+    lease = now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
+    return bool(Workflow.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=lease))
+
+
+def tries_of(workflow_id: str, phase: Phase) -> int:
+    """Return how many tasks of the phase executions have seen the end of."""
+    rows = PhaseTask.objects.filter(workflow_id=workflow_id, phase=phase.value, is_executed=True)
+    return rows.filter(ended_at__isnull=False).count()
+
+
+def release_all() -> None:
+    """Make every execution that a process of before had taken due now. Call it at the start of the only process of an
+    installation."""
+    Workflow.objects.filter(due_at__isnull=False).update(due_at=clock.shared())
