@@ -33,7 +33,6 @@ from tasks_app.models import (
     File,
     IdempotencyKey,
     Participant,
-    PhaseTask,
     Receiver,
     Refusals,
     RefusedCalls,
@@ -46,9 +45,9 @@ from tasks_app.models import (
     Task,
     Usage,
     Webhook,
-    Workflow,
 )
 from tasks_app.models.states import DeliveryState
+from tasks_app.workflows.expiry import remove_unused, unused
 
 _TASK, _REPLY = Task._meta.db_table, DirectReply._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
@@ -315,17 +314,7 @@ def _old_slack_questions(before: datetime) -> QuerySet[SlackQuestion]:
 
 
 def _delete_workflows(before: datetime, place: str, limit: int) -> Portion:
-    """Delete workflows that have ended, or that nothing has changed for as long."""
-    with transaction.atomic():
-        rows = _old_workflows(before).filter(pk__gt=place).order_by("pk")
-        ids = list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)[:limit])
-        PhaseTask.objects.filter(workflow_id__in=ids)._raw_delete(using=connection.alias)
-        Workflow.objects.filter(pk__in=ids)._raw_delete(using=connection.alias)
-    return _portion(ids, place, limit)
-
-
-def _old_workflows(before: datetime) -> QuerySet[Workflow]:
-    return Workflow.objects.filter(id__lt=uuid7_at(before), updated_at__lt=before, runs_until__isnull=True)
+    return _portion(remove_unused(before, place, limit), place, limit)
 
 
 ROW_KINDS = {
@@ -399,7 +388,7 @@ ROW_KINDS = {
             name="workflows",
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_workflows,
-            old=_old_workflows,
+            old=unused,
             time_of=_time_of_id,
         ),
         RowKind(
