@@ -317,6 +317,18 @@ def _delete_workflows(before: datetime, place: str, limit: int) -> Portion:
     return _portion(remove_unused(before, place, limit), place, limit)
 
 
+def _like_tasks(
+    name: str, delete: Callable[[datetime, str, int], Portion], old: Callable[[datetime], QuerySet[Any]]
+) -> RowKind:
+    """Return a kind of rows that are retained as long as tasks."""
+    age = partial(_days_of, "A2A_TASK_DAYS")
+    return RowKind(name=name, age=age, delete=delete, old=old, time_of=_time_of_id)
+
+
+def _days_of(setting: str) -> timedelta:
+    return timedelta(days=getattr(settings, setting))
+
+
 ROW_KINDS = {
     kind.name: kind
     for kind in (
@@ -363,41 +375,11 @@ ROW_KINDS = {
             old=lambda before: Delivery.objects.filter(id__lt=uuid7_at(before), state__in=DONE),
             time_of=_time_of_id,
         ),
-        RowKind(
-            name="replies",
-            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
-            delete=_delete_replies,
-            old=lambda before: DirectReply.objects.filter(id__lt=uuid7_at(before)),
-            time_of=_time_of_id,
-        ),
-        RowKind(
-            name="shared_streams",
-            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
-            delete=_delete_shared_streams,
-            old=_old_shared_streams,
-            time_of=_time_of_id,
-        ),
-        RowKind(
-            name="slack_questions",
-            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
-            delete=_delete_slack_questions,
-            old=_old_slack_questions,
-            time_of=_time_of_id,
-        ),
-        RowKind(
-            name="workflows",
-            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
-            delete=_delete_workflows,
-            old=unused,
-            time_of=_time_of_id,
-        ),
-        RowKind(
-            name="tasks",
-            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
-            delete=_delete_tasks,
-            old=_old_tasks,
-            time_of=_time_of_id,
-        ),
+        _like_tasks("replies", _delete_replies, lambda before: DirectReply.objects.filter(id__lt=uuid7_at(before))),
+        _like_tasks("shared_streams", _delete_shared_streams, _old_shared_streams),
+        _like_tasks("slack_questions", _delete_slack_questions, _old_slack_questions),
+        _like_tasks("workflows", _delete_workflows, unused),
+        _like_tasks("tasks", _delete_tasks, _old_tasks),
     )
 }
 """Every kind of row by its name. Tasks come last, because rows of other kinds point at them."""
