@@ -8,6 +8,7 @@ from typing import Any
 from a2a.agents import agent
 from a2a.run import Retry, Run
 from a2a.types import Extension, Part, Skill
+from tests.support import phase_agents  # noqa: F401  # registers them
 
 SECRET = "hunter2: the password in the traceback"
 """The words of an agent that fails. No caller may see them."""
@@ -387,22 +388,3 @@ async def priced_quick(run: Run) -> AsyncIterator[Any]:
         else:
             run.spend(word)
     yield f"{run.spent} of {run.budget}"
-
-
-@agent(phases=["specification"], skills=["specify"], attempts=3, listed=False)
-async def specifier(run: Run) -> str:
-    """Specifies what it is asked for."""
-    return f"specification of {run.text}"
-
-
-@agent(phases=["pseudocode", "architecture", "refinement", "completion"], attempts=3, listed=False)
-async def builder(run: Run) -> str:
-    """Says its phase, and what the phases before it have given."""
-    results = [part.text for said in run.conversation if said.role == "agent" for part in said.parts if part.text]
-    return f"{run.metadata['sparcPhase']} after {len(results)}"
-
-
-@agent(phases=["refinement"], skills=["coder"], listed=False)
-async def refuser(run: Run) -> Any:
-    """Rejects whatever it is asked for."""
-    return run.reject("no")

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tasks_app', '0055_zones'),
+        ('tasks_app', '0056_process_counters'),
     ]
 
     operations = [
