@@ -117,7 +117,7 @@ def decode_execute(params: Any) -> Execute:
             role=Role.USER,
             parts=tuple(parts),
             task_id=read_id(wire, "task_id") if wire.get("task_id") is not None else None,
-            context_id=f"{wire['channel']}/{thread}" if thread and not wire.get("task_id") else None,
+            context_id=context_of(wire["channel"], thread) if thread and not wire.get("task_id") else None,
         ),
         metadata={MARK: {name: wire[name] for name in _FACTS if wire.get(name) is not None}},
         agent=wire.get("agent"),
@@ -126,6 +126,11 @@ def decode_execute(params: Any) -> Execute:
         queued=True,
         secrets={"bot_token": wire["bot_token"]},
     )
+
+
+def context_of(channel: str, thread: str) -> str:
+    """Return the id of the context that the messages of a thread share."""
+    return f"{channel}/{thread}"
 
 
 def _decode_attachment(wire: Json, place: int) -> Part:

@@ -125,12 +125,13 @@ async def _converse(turn: Turn, messages: Messages, ask_zone: Ask) -> Ending:
     if not turn.text and not turn.files:
         return Ending(WORDLESS)
     luggage = await attachments.fetch(turn)
+    turn = messages.turn = await _find_task(turn)
     try:
         text = await _follow(turn, messages, ask_zone(turn, luggage))
     except Error as error:
         if readers.draining:
             raise Postponed(0.0) from None
-        if turn.task_id and isinstance(error, RateLimited):
+        if turn.task_id and not turn.continues and isinstance(error, RateLimited):
             raise Postponed(error.retry_after) from None  # It was admitted before, and is followed again.
         ending = _refuse(turn, error)
     except (DatabaseError, InterfaceError, Lost):
@@ -141,6 +142,14 @@ async def _converse(turn: Turn, messages: Messages, ask_zone: Ask) -> Ending:
     else:
         ending = Ending(text or NOTHING)
     return Ending("\n\n".join([ending.text, *luggage.notes]), ending.refusal)
+
+
+async def _find_task(turn: Turn) -> Turn:
+    """Return the turn with the task that it continues, if it does. The task is stored before it is asked again."""
+    open_task = await ask(partial(questions.find_open_task, turn))
+    if open_task and not turn.task_id:
+        await ask(partial(questions.set_task, turn, open_task))
+    return replace(turn, task_id=open_task or turn.task_id, continues=open_task)
 
 
 def _refuse(turn: Turn, error: Error) -> Ending:

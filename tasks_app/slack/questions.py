@@ -14,9 +14,11 @@ from django.conf import settings
 from django.db.models import Exists, F, OuterRef, QuerySet
 from msgspec import Struct
 
+from a2a.dialects.zone import context_of
+from a2a.states import INTERRUPTED
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
-from tasks_app.models import SlackQuestion
+from tasks_app.models import SlackQuestion, Task
 from tasks_app.models.states import SLACK_QUESTION_TRANSITIONS, SlackQuestionState
 from tasks_app.sealing import Unreadable, unseal
 
@@ -50,6 +52,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     files: tuple[dict[str, Any], ...]
     state: SlackQuestionState
     task_id: str | None
+    continues: str = ""
+    """The task that it continues, because the agent has asked back in the thread; empty for a task of its own."""
     reply: str
     posts: tuple[str, ...]
     sends: int
@@ -153,6 +157,20 @@ def begin_post(turn: Turn, number: int) -> None:
 def add_posts(turn: Turn, posts: list[str]) -> None:
     """Store the messages of the reply that are in Slack. Raises Lost."""
     _write(turn, posts=" ".join(posts), sends=len(posts))
+
+
+def find_open_task(turn: Turn) -> str:
+    """Return the task whose agent has asked back in the thread; empty if there is none.
+
+    Another attempt gets the same task, which is that of an earlier question too, whatever its state is by then.
+    """
+    if turn.task_id:
+        earlier = SlackQuestion.objects.filter(task_id=turn.task_id, id__lt=turn.id)
+        return turn.task_id if earlier.exists() else ""
+    rows = Task.objects.filter(
+        owner_id=turn.caller.owner_id, context_id=context_of(turn.channel, turn.thread), state__in=INTERRUPTED
+    )
+    return rows.order_by("-status_at").values_list("pk", flat=True).first() or ""
 
 
 def set_task(turn: Turn, task_id: str) -> None:

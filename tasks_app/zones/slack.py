@@ -26,7 +26,8 @@ async def ask_for_slack(turn: Turn, luggage: Luggage) -> AsyncGenerator[Reply, N
             for file in luggage.files
         ),
         team=turn.team_id,
-        agent=turn.agent,
+        agent="" if turn.continues else turn.agent,
+        task=turn.continues,
         key=turn.id,
     )
     async for reply in ask(question, turn.caller, door=DOOR):

@@ -61,6 +61,8 @@ class Question:
     team: str = ""
     agent: str = ""
     """The agent that answers; empty for the default."""
+    task: str = ""
+    """The task that the question continues, because its agent has asked back; empty for a new task."""
     key: str = ""
     """The id of the question. The same question under the same id is executed once."""
 
@@ -118,6 +120,7 @@ def params_of(question: Question) -> Json:
         "user_id": question.user,
         "attachments": attachments,
         "agent": question.agent,
+        "task_id": question.task,
         "idempotency_key": question.key,
     }
     return {name: value for name, value in members.items() if value or name == "text"}

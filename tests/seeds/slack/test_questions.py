@@ -128,6 +128,23 @@ def test_a_thread_is_one_conversation(world: World) -> None:
     assert "Ada" not in world.answered("conversation", other)[0]
 
 
+def test_a_message_after_a_question_of_the_agent_is_its_answer(world: World) -> None:
+    thread = world.ask("asks", "paint it")
+    assert len(world.answered("asks", thread)) == 1
+    (first,) = world.questions(thread)
+    assert world.tasks()[first["task_id"]][0] == "input_required"
+    world.ask("asks", "blue", thread)
+    until(lambda: len(world.replies("asks", thread)) == 2, "the second reply")
+    world.answered("asks", thread)
+    first, second = world.questions(thread)
+    assert second["task_id"] == first["task_id"]
+    assert world.tasks()[first["task_id"]][0] == "completed"
+    world.ask("asks", "now the door", thread)
+    until(lambda: len(world.questions(thread)) == 3, "the third question")
+    world.answered("asks", thread)
+    assert world.questions(thread)[2]["task_id"] != first["task_id"], "a task that has ended is not continued"
+
+
 @pytest.mark.requirement("ZONE-08")
 @pytest.mark.parametrize("agent", ["raises", "sleeper", "rejects", "scoped", "nobody"])
 def test_an_error_of_execution_is_one_plain_sentence(world: World, agent: str) -> None:
