@@ -103,6 +103,13 @@ PLACES = (
         answers={200: "The schema.", 404: "There is no such schema.", **NOT_MODIFIED},
     ),
     Place(
+        verb="POST",
+        path="/slack/events",
+        summary="Take an event of Slack, which Slack signs",
+        scope=None,
+        answers={200: "The event is taken, or ignored.", 401: "The signature is wrong."},
+    ),
+    Place(
         verb="GET",
         path="/.well-known/agent-card.json",
         summary="Return the card of 1.0, of 0.3, or of both in one, by A2A-Version",
