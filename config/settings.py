@@ -12,6 +12,7 @@ from config.project import ROOT
 from config.sections import SECTIONS as SECTIONS
 from config.sections.addresses import *
 from config.sections.agents import *
+from config.sections.batches import *
 from config.sections.calls import *
 from config.sections.cards import *
 from config.sections.database import *

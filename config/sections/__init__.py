@@ -15,6 +15,7 @@ SECTIONS = (
         "workflows",
         "zones",
         "memory",
+        "batches",
         "retention",
         "identity",
         "oauth",

@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a.agents import registry
 from a2a.states import TaskState
+from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.doctor.finding import Finding
 from tasks_app.models import Delivery, SlackQuestion, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
@@ -39,7 +40,7 @@ def _find_leases(now: datetime) -> Iterator[Finding]:
             f"process has taken the task up.",
             remedy="Start a server or a worker. If one runs, its sweeper does not work: see /readyz and its log.",
         )
-    for task in _some(working.filter(lease_until=None, status_at__lt=now - LATE)):
+    for task in _some(working.filter(lease_until=None, status_at__lt=now - LATE).exclude(agent=BATCH_AGENT)):
         yield Finding(
             kind="task",
             subject=task.id,

@@ -5,6 +5,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 
 from tasks_app.models.acts import Act
 from tasks_app.models.audit import AuditEntry, RefusedCalls
+from tasks_app.models.batches import Batch, BatchItem
 from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant, UserLink
 from tasks_app.models.clients import OAuthClient
@@ -31,6 +32,8 @@ __all__ = [
     "AgentAnswer",
     "ApiKey",
     "AuditEntry",
+    "Batch",
+    "BatchItem",
     "Budget",
     "Chunk",
     "Delivery",

@@ -7,6 +7,7 @@ from typing import assert_never
 from django.conf import settings
 
 from a2a.answers import Result
+from a2a.batches import ExecuteBatch
 from a2a.errors import TaskNotFound, Unavailable
 from a2a.language import Spelling
 from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
@@ -45,7 +46,17 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, descriptions, memory, notifications, shared_streams, tasks, webhooks, workflows
+from tasks_app.operations import (
+    batches,
+    cards,
+    descriptions,
+    memory,
+    notifications,
+    shared_streams,
+    tasks,
+    webhooks,
+    workflows,
+)
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.execute import execute
 from tasks_app.operations.invoke import invoke
@@ -83,6 +94,7 @@ OPERATIONS: dict[type[Request], Operation] = {
     SendToSharedStream: Operation(shared_streams.send_message, WRITE_STREAMS, cost=10),
     SendChunk: Operation(shared_streams.send_chunk, WRITE_STREAMS),
     EndSharedStream: Operation(shared_streams.end, WRITE_STREAMS, cost=2),
+    ExecuteBatch: Operation(batches.execute, WRITE, cost=SEND_COST),
     StoreMemory: Operation(memory.store_entry, WRITE, cost=2),
     RetrieveMemory: Operation(memory.retrieve, READ),
     ListMemory: Operation(memory.list_memory, READ, cost=5),

@@ -7,13 +7,14 @@ from django.db import IntegrityError
 from msgspec.structs import replace
 
 from a2a.agents import registry
-from a2a.errors import InvalidParams, TaskNotFound
+from a2a.errors import InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Preferences
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Status
 from tasks_app import clock
+from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.callers.access import for_agents, sight
 from tasks_app.callers.accounts import account
 from tasks_app.database.rows import KeyRow, WebhookRow
@@ -37,6 +38,8 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
     storage: StoredParts | None = None
     while True:
         head = await find(context, task_id, request.tenant)
+        if head.agent == BATCH_AGENT:
+            raise UnsupportedOperation(taskId=task_id, detail="the task is a batch, which takes no messages")
         check_agent_of(head, request, caller)
         preferences = _preferences(request, context, head)
         message = with_ids(request.message, task_id, head.context_id)

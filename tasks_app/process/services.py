@@ -12,6 +12,7 @@ from typing import Literal, Protocol, assert_never
 from django.conf import settings
 
 from tasks_app import webhooks
+from tasks_app.batches import rows as batch_rows
 from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
@@ -22,6 +23,7 @@ from tasks_app.exchanges.refusals import tally
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.hints.redis_group import broadcast
 from tasks_app.operations.advances import advances
+from tasks_app.operations.batch_keeper import keeper
 from tasks_app.operations.conductor import conductor
 from tasks_app.operations.moderator import moderator
 from tasks_app.process.counting import census
@@ -74,7 +76,7 @@ def services_of(role: Role) -> list[Service]:
     match role:
         case "web":
             runs = [celery] if settings.CELERY_BROKER_URL else [runner, local]
-            work = [census, sender, sweeper, retention_routine, count_routine, doors, moderator, conductor]
+            work = [census, sender, sweeper, retention_routine, count_routine, doors, moderator, conductor, keeper]
             return [*shared, *runs, *work, *([responder] if is_on() else [])]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.
@@ -119,6 +121,7 @@ def take_over() -> None:
     bridge.do(Do(answers.release_all))
     bridge.do(Do(questions.release_all))
     bridge.do(Do(workflows.release_all))
+    bridge.do(Do(batch_rows.release_all))
 
 
 def troubles() -> list[str]:

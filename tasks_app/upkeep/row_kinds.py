@@ -23,6 +23,8 @@ from tasks_app.memory.expiry import overdue, remove_overdue
 from tasks_app.models import (
     AgentAnswer,
     AuditEntry,
+    Batch,
+    BatchItem,
     Chunk,
     Delivery,
     DeliveryTry,
@@ -216,6 +218,8 @@ def _delete_tasks(before: datetime, place: str, limit: int) -> Portion:
         if _delete_deliveries_of(cursor, ids, limit):
             return Portion(0, place, more=True)  # More deliveries may point at these tasks: delete those first.
         _release_files(cursor, ids)
+        _delete_where(cursor, BatchItem._meta.db_table, "batch_id", ids)
+        _delete_where(cursor, Batch._meta.db_table, "id", ids)
         for model in (Event, Run, Webhook, RelayedTask):
             _delete_where(cursor, model._meta.db_table, "task_id", ids)
         _delete_where(cursor, _TASK, "id", ids)

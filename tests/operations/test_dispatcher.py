@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError
 from msgspec.structs import replace
 
+from a2a.batches import BatchInput
 from a2a.errors import MissingScope, TaskNotFound, Unavailable
 from a2a.requests import CancelTask, GetTask, ListTasks, Request, SendMessage
 from a2a.shared_streams import ChunkRole
@@ -35,6 +36,8 @@ VALUES: dict[str, Any] = {
     "role": ChunkRole.USER,
     "sequence": 1,
     "namespace": "sparc",
+    "operation": "echo",
+    "items": (BatchInput(task_id="1"),),
     "key": "1",
     "data": 1,
     "text": "hello",

@@ -10,6 +10,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from msgspec.structs import replace
 
+from a2a.batches import ExecuteBatch
 from a2a.errors import ExpiredKey, MissingScope, Unauthenticated
 from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import (
@@ -185,6 +186,7 @@ def test_every_operation_has_a_scope(db: None) -> None:
         SendToSharedStream: "tasks:write",
         SendChunk: "tasks:write",
         EndSharedStream: "tasks:write",
+        ExecuteBatch: "tasks:write",
         StoreMemory: "tasks:write",
         RetrieveMemory: "tasks:read",
         ListMemory: "tasks:read",

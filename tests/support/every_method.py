@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from a2a.batches import ExecuteBatch
 from a2a.languages import ALL
 from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import (
@@ -77,6 +78,7 @@ WISHES: dict[type[Request], str] = {
     GetWorkflow: "workflow",
     GetCapabilities: "capabilities",
     NotifyOfTask: "notify",
+    ExecuteBatch: "batch",
     StoreMemory: "store",
     RetrieveMemory: "retrieve",
     ListMemory: "keys",
@@ -119,6 +121,18 @@ def kinds_of(language: str) -> set[type[Request]]:
 def speakers_of(kind: type[Request]) -> list[str]:
     """Return the speakers whose language has a method for the operation."""
     return [name for name, (_, _, language) in SPEAKERS.items() if kind in kinds_of(language)]
+
+
+MEMORY: dict[type[Request], Json] = {
+    StoreMemory: {"namespace": "sparc", "key": "new", "data": {"phase": "specification"}},
+    RetrieveMemory: {"namespace": "sparc", "key": "present"},
+    ListMemory: {"namespace": "sparc"},
+    DeleteMemory: {"namespace": "sparc", "key": "ends"},
+    SearchMemory: {"namespace": "sparc", "text": "hello"},
+}
+"""The params of calls about the memory, whose owner has the entries `present` and `ends`."""
+SPARC = {*MEMORY, ExecuteBatch, SetPhase, ExecuteWorkflow, GetWorkflow}
+"""The operations that only SPARC has methods for."""
 
 
 class Sample(NamedTuple):
@@ -170,9 +184,8 @@ def _params(
         return me.negotiating(agent)
     if issubclass(kind, SendMessage | Invoke):
         return me.sending("hello", now=True, **({"task": task} if follows else {"agent": agent}))
-    if kind in {SetPhase, ExecuteWorkflow, GetWorkflow}:
-        work = {"workflowId": "w", "phase": "specification"}
-        return work | ({"message": me.message("hello")} if kind is ExecuteWorkflow else {})
+    if kind in SPARC:
+        return _params_of_sparc(me, kind, agent)
     if kind is NotifyOfTask:
         return {"taskId": task, "event": "COMPLETED", "timestamp": "2024-01-15T10:45:00Z"}
     if kind is CancelTask:
@@ -183,6 +196,16 @@ def _params(
         return me.webhook_of(task, url, id=f"of {uuid4()}")
     ids = {ListPushConfigs: [task], GetPushConfig: [task, webhook], DeletePushConfig: [task, removes or webhook]}
     return me.webhook_id(*ids[kind]) if kind in ids else {}
+
+
+def _params_of_sparc(me: Speaker, kind: type[Request], agent: str | None) -> Json:
+    """Return the params of the methods that SPARC adds to A2A."""
+    if kind is ExecuteBatch:
+        return {"operation": agent or "echo", "tasks": [{"message": me.message("hello")}]}
+    if kind in MEMORY:
+        return MEMORY[kind]
+    work = {"workflowId": "w", "phase": "specification"}
+    return work | ({"message": me.message("hello")} if kind is ExecuteWorkflow else {})
 
 
 def post(me: Speaker, wire: Any, **headers: str) -> tuple[int, dict[str, str], bytes]:

@@ -12,6 +12,12 @@ NAMES = {
     "execute": "sparc/execute",
     "workflow": "sparc/workflow/get",
     "capabilities": "agent/capabilities",
+    "batch": "batchtools/execute",
+    "store": "memory/store",
+    "retrieve": "memory/retrieve",
+    "keys": "memory/list",
+    "forget": "memory/delete",
+    "search": "memory/search",
 }
 SENTENCES = {error.reason: error.sentence for error in ALL}
 

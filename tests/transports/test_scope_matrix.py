@@ -9,11 +9,13 @@ import pytest
 from a2a.errors import MissingScope
 from a2a.language import Language
 from a2a.languages import ALL
+from a2a.memory import StoreMemory
 from a2a.requests import CancelTask, DeletePushConfig, FollowSharedStream, Negotiate, Request, StartSharedStream
 from a2a.states import UNFINISHED
+from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.callers.scopes import ACP, IDENTIFY, OWN, spell
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import Chunk, Event, Exchange, IdempotencyKey, SharedStream, Task, Webhook
+from tasks_app.models import Chunk, Event, Exchange, IdempotencyKey, MemoryEntry, SharedStream, Task, Webhook
 from tasks_app.operations import OPERATIONS
 from tests.conftest import PATIENCE, Person, person, until
 from tests.operations.asking import ask, sent
@@ -65,9 +67,11 @@ def without_time(error: Json) -> Json:
 
 def stored() -> list[Any]:
     """Return what calls change, once no agent is at work: some languages queue every task."""
-    until(lambda: not Task.objects.filter(state__in=UNFINISHED).exists(), "an agent is at work")
+    unfinished = Task.objects.filter(state__in=UNFINISHED).exclude(agent=BATCH_AGENT)
+    until(lambda: not unfinished.exists(), "an agent is at work")
     counts = [model.objects.count() for model in (Event, IdempotencyKey)]
     counts += [model.objects.count() for model in (SharedStream, Chunk)]
+    counts += MemoryEntry.objects.order_by("id").values_list("key", "version")
     return [*counts, *Webhook.objects.order_by("id").values_list("name", "state")]
 
 
@@ -98,6 +102,9 @@ class Ground:
         language = ALL.by_name[SPEAKERS[name][2]]
         if "begin" in me.names:
             ends |= {name: ask(self.owner, StartSharedStream()).id for name in ("stream", "closes")}
+        if "store" in me.names:
+            for key in ("present", "ends"):
+                ask(self.owner, StoreMemory(namespace="sparc", key=key, data="hello"))
         self.ends = {} if any(allows(scope, kind, language) for kind in (CancelTask, DeletePushConfig)) else ends
         return list(samples(me, SPEAKERS[name][2], self.task, self.webhook, URL, agent="quick-coroutine", **ends))
 
@@ -105,6 +112,7 @@ class Ground:
 @pytest.fixture(autouse=True)
 def many(settings: Any) -> None:
     settings.A2A_OWNER_WEBHOOKS, settings.A2A_OUTBOUND_LOOPBACK = 10_000, True
+    settings.A2A_OWNER_BATCHES = 0
 
 
 @pytest.fixture
@@ -240,11 +248,11 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
         "*": names(OPERATIONS),
         "weather": set(),
         "tasks:read": reading | looking | recalling | {"FollowSharedStream"},
-        "tasks:write": writing | hooking | remembering | taking_part,
+        "tasks:write": writing | {"ExecuteBatch"} | hooking | remembering | taking_part,
         "tasks:cancel": {"CancelTask"},
         "acp:agent:identify": set(),
         "acp:tasks:read": reading | recalling,
-        "acp:tasks:write": writing | remembering,
+        "acp:tasks:write": writing | {"ExecuteBatch"} | remembering,
         "acp:tasks:cancel": {"CancelTask"},
         "acp:streams:read": {"FollowSharedStream"},
         "acp:streams:write": taking_part,

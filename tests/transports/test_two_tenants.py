@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from a2a.batches import ExecuteBatch
 from a2a.languages import ALL
+from a2a.memory import DeleteMemory, ListMemory, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import (
     Describe,
     EndSharedStream,
@@ -49,7 +51,8 @@ from tests.transports.websocket.serving import in_a_thread, serving, url
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "http://127.0.0.1:65009/hook"
 WITHOUT_ID = {
-    *(ListTasks, GetExtendedCard, Describe, NotifyOfTask),
+    *(ListTasks, GetExtendedCard, Describe, NotifyOfTask, ExecuteBatch),
+    *(StoreMemory, RetrieveMemory, ListMemory, DeleteMemory, SearchMemory),
     *(SetPhase, ExecuteWorkflow, GetWorkflow, GetCapabilities),
     *(StartSharedStream, FollowSharedStream, SendToSharedStream, SendChunk, EndSharedStream),
 }

@@ -6,10 +6,12 @@ A call is in it by the pin of its key, or by a method that only it has. Other ca
 from msgspec.structs import replace
 
 from a2a.dialects import v0_2
-from a2a.dialects.sparc import faults, sending, streams, webhooks, workflows
+from a2a.dialects.sparc import batches, faults, memory, sending, streams, webhooks, workflows
 from a2a.dialects.sparc.column import COLUMN
 
-METHODS = v0_2.DIALECT.methods | sending.METHODS | webhooks.METHODS | workflows.METHODS
+METHODS = (
+    v0_2.DIALECT.methods | sending.METHODS | webhooks.METHODS | workflows.METHODS | batches.METHODS | memory.METHODS
+)
 """The methods of A2A 0.2, and the tables of the methods that SPARC has in its own form or adds."""
 DIALECT = replace(
     v0_2.DIALECT,

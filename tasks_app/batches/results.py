@@ -1,0 +1,95 @@
+"""The events of the task of a batch: its progress, the results of its items in their order, and its end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from django.conf import settings
+from msgspec import UNSET
+
+from a2a.dialects.json.json_1_0 import task_of
+from a2a.events import ArtifactAdded, Event, StatusChanged
+from a2a.states import TaskState
+from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
+from tasks_app import clock
+from tasks_app.batches.rows import Progress, Turn
+from tasks_app.event_log import ReadTask, read_many
+from tasks_app.ids import uuid7
+from tasks_app.models import BatchItem
+
+ARTIFACT = "results"
+"""The id of the artifact with the results: a data part for each item, in the order of the items."""
+STEPS = 20
+"""Progress reports of a batch, at most. The results that arrive show the progress too."""
+
+
+def results_of(items: Sequence[BatchItem]) -> list[Json]:
+    """Return the results of items that have ended."""
+    ids = [item.task_id for item in items if item.task_id]
+    reads = read_many([ReadTask(task_id=id, sight=None) for id in ids]) if ids else []
+    tasks = {read.document.id: task_of(read.document) for read in reads if read}
+    return [_result(item, tasks.get(item.task_id or "")) for item in items]
+
+
+def _result(item: BatchItem, task: Task | None) -> Json:
+    result: Json = {"index": item.place, "state": item.state}
+    if item.about is not None:
+        result["task"] = item.about
+    if item.task_id is not None:
+        result["taskId"] = item.task_id
+    if item.error is not None:
+        return result | {"error": orjson.loads(item.error)}
+    if task is None:
+        return result
+    if task.status.message is not None and task.status.state is not TaskState.COMPLETED:
+        result["error"] = {"message": task.status.message.text}
+    return result | _output(task)
+
+
+def _output(task: Task) -> Json:
+    """Return the texts and values of the artifacts, as far as a batch repeats them."""
+    values: list[Any] = []
+    rest = settings.A2A_BATCH_RESULT_CHARACTERS
+    for part in (part for artifact in task.artifacts for part in artifact.parts):
+        value = part.text if part.text is not None else part.data
+        if value is UNSET:
+            continue
+        rest -= len(value) if isinstance(value, str) else len(orjson.dumps(value))
+        if rest < 0:
+            return {"output": values, "truncated": True}
+        values.append(value)
+    return {"output": values} if values else {}
+
+
+def chunk_events(results: Sequence[Json], cursor: int, size: int) -> list[Event]:
+    """Return the events that append results, from the item at the cursor on."""
+    return [
+        ArtifactAdded(
+            artifact=Artifact(
+                artifact_id=ARTIFACT, name=ARTIFACT, parts=(Part(data=result, media_type="application/json"),)
+            ),
+            append=place > 0,
+            last_chunk=place == size - 1,
+        )
+        for place, result in enumerate(results, cursor)
+    ]
+
+
+def progress_event(turn: Turn, progress: Progress, state: TaskState = TaskState.WORKING) -> Event:
+    """Return the event that reports how many items have ended."""
+    numbers = {"total": turn.size, "ended": progress.ended, "failed": progress.failed}
+    text = f"{progress.ended:,} of {turn.size:,} items have ended, {progress.failed:,} of them without success."
+    message = Message(
+        message_id=uuid7(),
+        role=Role.AGENT,
+        parts=(Part(text=text, media_type="text/plain"),),
+        task_id=turn.id,
+        context_id=progress.context_id,
+        metadata={"operation": turn.operation, "progress": numbers},
+    )
+    return StatusChanged(status=Status(state=state, message=message, timestamp=clock.now()))
+
+
+def end_state(progress: Progress) -> TaskState:
+    """Return the state in which a batch ends: it fails if no item has succeeded."""
+    return TaskState.FAILED if progress.failed == progress.ended else TaskState.COMPLETED

@@ -1,0 +1,187 @@
+"""The rows of batches and of their items. A process goes on with a batch until `due_at`, and puts that time off."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
+from msgspec import Struct
+
+from a2a.errors import RateLimited
+from a2a.states import ACTIVE, INTERRUPTED, RUNNABLE, TERMINAL, TaskState
+from tasks_app import clock
+from tasks_app.callers.access import Caller, caller_for
+from tasks_app.database.locks import LockRefused
+from tasks_app.event_log import Append, Appended, Create, append_many, create_many
+from tasks_app.models import Batch, BatchItem, Task
+
+BATCH_AGENT = ":batch"
+"""The name in place of an agent in the task of a batch. No agent can have it."""
+REST = 30
+"""Seconds after which an owner with too many open batches may try again."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """A batch that this process goes on with."""
+
+    id: str
+    agent: str
+    operation: str
+    size: int
+    max_concurrent: int
+    batch_size: int
+    optimization: str
+    caller: Caller
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a batch has come."""
+
+    state: TaskState
+    """The state of its task."""
+    context_id: str
+    cursor: int
+    ended: int
+    failed: int
+    at_work: tuple[str, ...]
+    """The tasks of items that are queued or at work."""
+    waiting: tuple[str, ...]
+    """The tasks of items that wait for an answer of the caller. They take no place."""
+
+
+def begin(batch: Batch, items: Sequence[BatchItem], create: Create) -> None:
+    """Store a batch with its items and its task. Raises RateLimited if its owner has too many open ones."""
+    with transaction.atomic():
+        most = settings.A2A_OWNER_BATCHES
+        if most and Batch.objects.filter(owner_id=batch.owner_id, due_at__isnull=False)[:most].count() >= most:
+            raise RateLimited(REST, limit="open batches", most=str(most))
+        batch.save(force_insert=True)
+        BatchItem.objects.bulk_create(items, batch_size=500)
+        create_many([create])
+
+
+def take_turns(most: int, besides: Collection[str]) -> list[Turn]:
+    """Take batches that are due, for as long as a lease lasts."""
+    now = clock.shared()
+    rows = Batch.objects.filter(due_at__lte=now).exclude(pk__in=list(besides)).order_by("due_at", "pk")
+    return [_turn(row) for row in rows.select_related("owner__tenant")[:most] if _take(row, now)]
+
+
+def _take(row: Batch, now: datetime) -> bool:
+    """Take a batch, and return whether it was still there to be taken."""
+    return bool(Batch.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=_lease(now)))
+
+
+def _lease(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
+
+
+def _turn(row: Batch) -> Turn:
+    return Turn(
+        id=row.pk,
+        agent=row.agent,
+        operation=row.operation,
+        size=row.size,
+        max_concurrent=row.max_concurrent,
+        batch_size=row.batch_size,
+        optimization=row.optimization,
+        caller=caller_for(row.owner, frozenset(row.scopes.split())),
+    )
+
+
+def renew(batch_id: str) -> bool:
+    """Keep a batch from other processes for the time of a lease. Return False if it is over."""
+    rows = Batch.objects.filter(pk=batch_id, due_at__isnull=False)
+    return bool(rows.update(due_at=_lease(clock.shared())))
+
+
+def release_all() -> None:
+    """Make every batch that is not over due now. Call it at the start of the only process of an installation."""
+    Batch.objects.filter(due_at__isnull=False).update(due_at=clock.shared())
+
+
+def finish(batch_id: str) -> None:
+    """Note that a batch is over: nothing is left to begin, to cancel or to write."""
+    BatchItem.objects.filter(batch_id=batch_id, state="").update(state=TaskState.CANCELED.value)
+    Batch.objects.filter(pk=batch_id).update(due_at=None)
+
+
+def look(batch_id: str) -> Progress | None:
+    """Note which items have ended, and return how far the batch has come; None for a batch whose task is gone."""
+    head = Task.objects.filter(pk=batch_id).values_list("state", "context_id").first()
+    if head is None:
+        return None
+    rows = _open(batch_id).filter(task_id__isnull=False).values_list("task_id", "place")
+    running = {task_id: place for task_id, place in rows if task_id}
+    states = dict(Task.objects.filter(pk__in=running).values_list("pk", "state"))
+    ends: dict[str, list[int]] = {}
+    for task_id, place in running.items():
+        # A task that was deleted has ended.
+        state = states.get(task_id, TaskState.FAILED.value)
+        if state in TERMINAL:
+            ends.setdefault(state, []).append(place)
+    for state, places in ends.items():
+        _open(batch_id).filter(place__in=places).update(state=state)
+    counts = BatchItem.objects.filter(batch_id=batch_id).aggregate(
+        ended=Count("place", filter=~Q(state="")),
+        completed=Count("place", filter=Q(state=TaskState.COMPLETED.value)),
+    )
+    return Progress(
+        state=TaskState(head[0]),
+        context_id=head[1],
+        cursor=Batch.objects.values_list("cursor", flat=True).get(pk=batch_id),
+        ended=counts["ended"],
+        failed=counts["ended"] - counts["completed"],
+        at_work=tuple(id for id, state in states.items() if state in RUNNABLE or state in ACTIVE),
+        waiting=tuple(id for id, state in states.items() if state in INTERRUPTED),
+    )
+
+
+def _open(batch_id: str) -> QuerySet[BatchItem]:
+    return BatchItem.objects.filter(batch_id=batch_id, state="")
+
+
+def next_items(batch_id: str, most: int) -> list[BatchItem]:
+    """Return the next items that have not begun, in their order."""
+    rows = _open(batch_id).filter(task_id__isnull=True).order_by("place")
+    return list(rows[:most]) if most > 0 else []
+
+
+def attach(batch_id: str, tasks: Mapping[int, str], errors: Mapping[int, str]) -> None:
+    """Store the tasks that items became, and the errors of items that became none."""
+    with transaction.atomic():
+        for place, task_id in tasks.items():
+            _open(batch_id).filter(place=place, task_id__isnull=True).update(task_id=task_id)
+        for place, error in errors.items():
+            _open(batch_id).filter(place=place, task_id__isnull=True).update(state=TaskState.FAILED.value, error=error)
+
+
+def ended_after(batch_id: str, cursor: int, most: int) -> list[BatchItem]:
+    """Return the items whose results come next: those from the cursor on, up to the first that has not ended."""
+    rows = BatchItem.objects.filter(batch_id=batch_id, place__gte=cursor).order_by("place")[:most]
+    items: list[BatchItem] = []
+    for row in rows:
+        if not row.state:
+            break
+        items.append(row)
+    return items
+
+
+def write(batch_id: str, item: Append, *, before: int, cursor: int, is_over: bool) -> Appended | None:
+    """Append events to the task of a batch, and move the cursor over the results among them, in one transaction.
+
+    Return None if the task has ended, or another process has moved the cursor: then nothing is written.
+    """
+    with transaction.atomic():
+        rows = Batch.objects.filter(pk=batch_id, cursor=before, due_at__isnull=False)
+        due_at = None if is_over else _lease(clock.shared())
+        if not rows.update(cursor=cursor, due_at=due_at):
+            return None
+        (outcome,) = append_many([item])
+        if isinstance(outcome, Appended):
+            return outcome
+        transaction.set_rollback(True)
+        if outcome is None:
+            return None
+    raise LockRefused(f"the row of batch {batch_id} is locked")

@@ -1,0 +1,293 @@
+"""The keeper goes on with batches: it begins items, notes their ends, and writes progress and results.
+
+The rows are the queue: a batch that is due may be taken by the keeper of any process, and each step can be done again.
+An item is sent as a message whose id is its batch and its place, so it becomes one task, whoever dies in between.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+import orjson
+from django.conf import settings
+from msgspec.structs import replace
+
+from a2a.answers import Answer
+from a2a.dialects.json.json_1_0 import decode_message, task_of
+from a2a.errors import Error, Internal, RateLimited, TaskNotCancelable, TaskNotFound, Unavailable
+from a2a.events import Event
+from a2a.requests import CancelTask, Priority, SendMessage
+from a2a.states import INTERRUPTED, TERMINAL
+from a2a.types import Message, Part, Role, Task
+from tasks_app import clock
+from tasks_app.batches import results, rows
+from tasks_app.batches.rows import Progress, Turn
+from tasks_app.callers.access import sight
+from tasks_app.callers.limits import limits
+from tasks_app.callers.rates import SEND_COST
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do, DoSlowly
+from tasks_app.event_log import Append, ReadTask, change
+from tasks_app.event_log.readers import readers
+from tasks_app.hints import Reached, hints
+from tasks_app.models import BatchItem
+from tasks_app.operations.operation import Context
+
+log = logging.getLogger(__name__)
+R = TypeVar("R")
+AT_ONCE = 100
+"""Batches that one process goes on with at the same time."""
+PAGE = 100
+"""Results that are written together."""
+NEWS = TERMINAL | INTERRUPTED
+
+
+class Keeper:
+    """The keeper of this process, on the loop of its doors."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.wakeup = asyncio.Event()
+        self.work: asyncio.Task[None] | None = None
+        self.turns: dict[str, asyncio.Task[None]] = {}
+        self.followers: dict[str, asyncio.Event] = {}
+        """The events that the news of a task sets: of batches, and of items at work."""
+
+    def start(self) -> None:
+        """Begin on the running loop. A process without one has no doors, and goes on with no batch."""
+        try:
+            self.loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self.wakeup = asyncio.Event()
+        self.work = self.loop.create_task(self._run())
+        hints.listen(self._hear)
+
+    def stop(self) -> None:
+        """End. Another process, or the next one, goes on with the batches under way."""
+        hints.forget(self._hear)
+        loop, self.loop = self.loop, None
+        if loop is None or loop.is_closed():
+            return
+        for work in (self.work, *self.turns.values()):
+            if work is not None:
+                loop.call_soon_threadsafe(work.cancel)
+
+    def wake(self) -> None:
+        """Look for batches now. Any thread may call it."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.wakeup.set)
+
+    def _hear(self, news: list[Reached]) -> None:
+        """Wake the batches that news are about. Any thread may call it."""
+        if self.followers and self.loop is not None and not self.loop.is_closed():
+            for item in news:
+                if item.state in NEWS and (event := self.followers.get(item.task_id)):
+                    self.loop.call_soon_threadsafe(event.set)
+
+    async def _run(self) -> None:
+        while not readers.draining:
+            self.wakeup.clear()
+            try:
+                await self.begin_turns()
+            except Exception:
+                log.exception("batches could not be read; trying again")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
+                    await self.wakeup.wait()
+
+    async def begin_turns(self) -> None:
+        """Begin with the batches that are due, as far as there is room."""
+        if (room := AT_ONCE - len(self.turns)) > 0:
+            for turn in await ask(partial(rows.take_turns, room, tuple(self.turns))):
+                work = asyncio.ensure_future(self._keep(turn))
+                self.turns[turn.id] = work
+                work.add_done_callback(partial(self._end_turn, turn.id))
+
+    def _end_turn(self, batch_id: str, _: "asyncio.Task[None]") -> None:
+        self.turns.pop(batch_id, None)
+        self.wakeup.set()
+
+    async def _keep(self, turn: Turn) -> None:
+        """Go on with a batch until it is over. Raises nothing but CancelledError."""
+        event, own = asyncio.Event(), set[str]()
+        try:
+            while not readers.draining:
+                event.clear()
+                step = await advance(turn)
+                if step is None:
+                    return
+                for task_id in own - {turn.id, *step.at_work}:
+                    self.followers.pop(task_id, None)
+                own = {turn.id, *step.at_work}
+                self.followers.update(dict.fromkeys(own, event))
+                if not step.has_more:
+                    await self._pause(turn, event, step.pause)
+        except Exception:
+            log.exception("batch %s waits for another attempt", turn.id)
+        finally:
+            for task_id in own:
+                self.followers.pop(task_id, None)
+
+    async def _pause(self, turn: Turn, event: asyncio.Event, seconds: float) -> None:
+        """Wait for news, and look without any after a time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds or settings.A2A_POLL_SECONDS):
+                await event.wait()
+        await ask(partial(rows.renew, turn.id))
+
+
+class Step:
+    """The outcome of one step of a batch that goes on."""
+
+    def __init__(self, at_work: set[str], *, has_more: bool, pause: float = 0) -> None:
+        self.at_work = at_work
+        self.has_more = has_more
+        """Whether the next step may come at once."""
+        self.pause = pause
+        """Seconds to wait at most, after a refusal that passes."""
+
+
+async def ask(function: Callable[[], R]) -> R:
+    """Return the result of a function on the write lane."""
+    return await bridge.ask(Do(function), settings.A2A_LEASE_SECONDS)
+
+
+async def advance(turn: Turn) -> Step | None:
+    """Do one step of a batch: note ends, write results, and begin items. Return None if the batch is over."""
+    progress = await ask(partial(rows.look, turn.id))
+    if progress is None:
+        await ask(partial(rows.finish, turn.id))
+        return None
+    if progress.state in TERMINAL:
+        return await _end_items(turn, progress)
+    if (more := await _write(turn, progress)) is None:
+        return None
+    began, pause = await _begin(turn, progress)
+    # Items that have begun may end before their news is listened for, so the next step looks once more.
+    has_more = more or (bool(began) and not pause)
+    return Step({*progress.at_work, *progress.waiting, *began}, has_more=has_more, pause=pause)
+
+
+async def _end_items(turn: Turn, progress: Progress) -> Step | None:
+    """Cancel the items of a batch that was canceled. It is over when none is left."""
+    for task_id in (*progress.at_work, *progress.waiting):
+        with suppress(TaskNotCancelable, TaskNotFound):
+            await _perform(CancelTask(id=task_id), Context(caller=turn.caller, actor="keeper"))
+    await ask(partial(rows.look, turn.id))
+    await ask(partial(rows.finish, turn.id))
+    return None
+
+
+async def _write(turn: Turn, progress: Progress) -> bool | None:
+    """Write the results that come next, with the progress. Return whether there are more; None if the batch is over."""
+    cursor = progress.cursor
+    items = await ask(partial(rows.ended_after, turn.id, cursor, PAGE))
+    end = cursor + len(items)
+    is_over = end == turn.size
+    stride = max(1, turn.size // results.STEPS)
+    has_news = end // stride > cursor // stride
+    if not items:
+        return False
+    texts = await bridge.ask(DoSlowly(partial(results.results_of, items), None), settings.A2A_LEASE_SECONDS)
+    events: list[Event] = results.chunk_events(texts, cursor, turn.size)
+    if is_over:
+        events.append(results.progress_event(turn, progress, results.end_state(progress)))
+    elif has_news:
+        events.append(results.progress_event(turn, progress))
+    now = clock.now()
+    item = change(turn.id, progress.context_id, events, now=now, actor="keeper", with_deliveries=True)
+    outcome = await ask(partial(rows.write, turn.id, item, before=cursor, cursor=end, is_over=is_over))
+    if outcome is None:
+        return True  # Its task was canceled, which the next step finds.
+    Append.after_commit([item], [outcome])
+    return None if is_over else len(items) == PAGE
+
+
+async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
+    """Begin the next items as far as there are places. Return their tasks, and the seconds of a pause."""
+    room = min(turn.max_concurrent - len(progress.at_work), turn.batch_size)
+    if turn.optimization == "resources" and progress.at_work:
+        room = 0
+    items = await ask(partial(rows.next_items, turn.id, room))
+    if not items:
+        return [], 0
+    outcomes = await asyncio.gather(*(_send(turn, item) for item in items))
+    tasks = {item.place: one for item, one in zip(items, outcomes, strict=True) if isinstance(one, str)}
+    errors = {
+        item.place: orjson.dumps({"reason": one.reason, "message": one.message}).decode()
+        for item, one in zip(items, outcomes, strict=True)
+        if isinstance(one, Error) and not isinstance(one, RateLimited | Unavailable)
+    }
+    pauses = [one.retry_after for one in outcomes if isinstance(one, RateLimited | Unavailable)]
+    await ask(partial(rows.attach, turn.id, tasks, errors))
+    return list(tasks.values()), max(pauses, default=0.0) or (0.001 if errors or not tasks else 0)
+
+
+async def _send(turn: Turn, item: BatchItem) -> str | Error:
+    """Make the task of an item, or find the one that a process made which died. Return its id, or the error."""
+    try:
+        await limits.spend(turn.caller, SEND_COST)
+        message = await _message(turn, item)
+        agent_skills = {"skill": turn.operation} if turn.operation != turn.agent else {}
+        request = SendMessage(
+            message=message,
+            return_immediately=True,
+            queued=True,
+            agent=turn.agent,
+            priority=Priority.LOW if turn.optimization == "resources" else Priority.NORMAL,
+            metadata={"operation": turn.operation, "batch": turn.id, "index": item.place} | agent_skills,
+        )
+        answer = await _perform(request, Context(caller=turn.caller))
+        if not isinstance(answer, Answer) or answer.task is None:
+            raise TypeError(f"an item that is queued gave {answer!r} in place of a task")
+    except Error as error:
+        return error
+    except Exception as error:  # a fault ends this item alone; logged with its reference
+        reference = secrets.token_hex(6)
+        log.error("%s/%s failed, reference %s", turn.id, item.place, reference, exc_info=error)
+        return Internal(reference=reference)
+    return answer.task.id
+
+
+async def _message(turn: Turn, item: BatchItem) -> Message:
+    """Return the message of an item: its own, or one with what its task has given. Raises TaskNotFound."""
+    message_id = f"{turn.id}/{item.place}"
+    if item.message is not None:
+        return replace(decode_message(orjson.loads(item.message)), message_id=message_id)
+    task_id = item.about or ""
+    read = await bridge.ask(ReadTask(task_id=task_id, sight=sight(turn.caller, task_id)), settings.A2A_LEASE_SECONDS)
+    if read is None:
+        raise TaskNotFound(taskId=task_id)
+    task = task_of(read.document)
+    return Message(
+        message_id=message_id,
+        role=Role.USER,
+        parts=_parts(task),
+        context_id=task.context_id,
+        reference_task_ids=(task_id,),
+    )
+
+
+def _parts(task: Task) -> tuple[Part, ...]:
+    """Return the texts and values that a task has given, or else those that it was sent. Files stay with their task."""
+    outputs = [part for artifact in task.artifacts for part in artifact.parts]
+    asks = [part for message in task.history if message.role is Role.USER for part in message.parts]
+    for parts in (outputs, asks):
+        if plain := tuple(part for part in parts if part.raw is None and part.url is None):
+            return plain
+    return (Part(text=f"Task {task.id}", media_type="text/plain"),)
+
+
+async def _perform(request: SendMessage | CancelTask, context: Context) -> object:
+    from tasks_app.operations.dispatcher import perform  # it has this module's operation in its table
+
+    return await perform(request, context)
+
+
+keeper = Keeper()
+"""The keeper of this process."""

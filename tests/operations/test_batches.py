@@ -1,0 +1,213 @@
+"""Batches: what is refused, what their items become, the order of results, partial failure, cancellation, a crash."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.conf import LazySettings
+
+from a2a.agents import agent
+from a2a.answers import Answer
+from a2a.batches import BatchInput, ExecuteBatch
+from a2a.dialects.json.json_1_0 import task_of
+from a2a.errors import InvalidParams, MissingScope, PermissionDenied, RateLimited, UnknownAgent, UnsupportedOperation
+from a2a.requests import CancelTask, GetTask, SendMessage
+from a2a.run import Failure, Run
+from a2a.states import TaskState
+from a2a.types import Task as TaskValue
+from tasks_app.batches.rows import BATCH_AGENT, take_turns
+from tasks_app.callers.access import caller_for
+from tasks_app.callers.rules import Rule, encode_rules
+from tasks_app.models import Batch, BatchItem, Principal, Task
+from tasks_app.operations import batch_keeper
+from tasks_app.operations.batch_keeper import advance
+from tests.conftest import Person, person, until
+from tests.operations.asking import ask, message, sent, shown
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+def execute(who: Person, *items: str | BatchInput, operation: str = "form-coroutine", **more: Any) -> TaskValue:
+    inputs = tuple(BatchInput(message=message(one)) if isinstance(one, str) else one for one in items)
+    address = more.pop("address", None)
+    return shown(ask(who, ExecuteBatch(operation=operation, items=inputs, **more), agent=address))
+
+
+@agent(name="half")
+async def half(run: Run) -> str:
+    """Fails for one word."""
+    if run.text == "boom":
+        raise Failure("It went wrong.")
+    return run.text
+
+
+def drive(batch_id: str) -> None:
+    """Go on with a batch until it is over, as the keeper does."""
+    Batch.objects.filter(pk=batch_id).update(due_at="2000-01-01T00:00:00Z")
+    (turn,) = take_turns(1, ())
+
+    def is_over() -> bool:
+        return async_to_sync(advance)(turn) is None
+
+    until(is_over, "the batch is over")
+
+
+def ended(who: Person, batch_id: str) -> TaskValue:
+    drive(batch_id)
+    return shown(ask(who, GetTask(id=batch_id)))
+
+
+def results(task: TaskValue) -> list[Any]:
+    (artifact,) = task.artifacts
+    return [part.data for part in artifact.parts]
+
+
+@pytest.mark.requirement("SPARC-08")
+def test_each_item_becomes_a_task_and_the_results_are_in_order(owner: Person) -> None:
+    batch = execute(owner, *(f"item {place}" for place in range(12)), max_concurrent=3, batch_size=5)
+    assert batch.status.state is TaskState.WORKING
+    task = ended(owner, batch.id)
+    assert task.status.state is TaskState.COMPLETED
+    assert [result["output"] for result in results(task)] == [[f"item {place}"] for place in range(12)]
+    assert [result["index"] for result in results(task)] == list(range(12))
+    ids = [result["taskId"] for result in results(task)]
+    assert len(set(ids)) == 12
+    assert Task.objects.filter(agent="form-coroutine").count() == 12
+    assert task.status.message is not None
+    assert task.status.message.metadata == {
+        "operation": "form-coroutine",
+        "progress": {"total": 12, "ended": 12, "failed": 0},
+    }
+    row = Batch.objects.get()
+    assert (row.due_at, row.cursor) == (None, 12)
+
+
+def test_an_item_may_be_a_task_of_the_caller(owner: Person, stranger: Person) -> None:
+    given = sent(owner, "first words", agent="form-coroutine")
+    other = sent(stranger, "of another", agent="form-coroutine")
+    items = [BatchInput(task_id=id) for id in (given.id, other.id, "unknown")]
+    task = ended(owner, execute(owner, *items).id)
+    first, foreign, unknown = results(task)
+    assert (first["task"], first["output"]) == (given.id, ["first words"])
+    made = shown(ask(owner, GetTask(id=first["taskId"])))
+    assert made.context_id == given.context_id
+    assert made.history[0].reference_task_ids == (given.id,)
+    for result, id in ((foreign, other.id), (unknown, "unknown")):
+        assert result == {
+            "index": result["index"],
+            "task": id,
+            "state": "failed",
+            "error": {"reason": "TASK_NOT_FOUND", "message": "Task not found"},
+        }
+    assert task.status.state is TaskState.COMPLETED
+
+
+def test_a_bad_item_fails_alone_and_all_bad_items_fail_the_batch(owner: Person) -> None:
+    task = ended(owner, execute(owner, "good", "boom", operation="half").id)
+    assert [result["state"] for result in results(task)] == ["completed", "failed"]
+    assert results(task)[1]["error"]["message"]
+    assert task.status.state is TaskState.COMPLETED
+    task = ended(owner, execute(owner, "boom", "boom", operation="half").id)
+    assert task.status.state is TaskState.FAILED
+
+
+def test_no_more_items_are_at_work_than_the_call_says(owner: Person) -> None:
+    batch = execute(owner, *"abcde", operation="gate", max_concurrent=2, batch_size=5)
+    Batch.objects.update(due_at="2000-01-01T00:00:00Z")
+    (turn,) = take_turns(1, ())
+    for _ in range(3):
+        async_to_sync(advance)(turn)
+        assert Task.objects.filter(agent="gate").count() == 2
+    ask(owner, CancelTask(id=batch.id))
+    assert async_to_sync(advance)(turn) is None
+    assert Counter(BatchItem.objects.values_list("state", flat=True)) == {"canceled": 5}
+    assert set(Task.objects.filter(agent="gate").values_list("state", flat=True)) == {"canceled"}
+    assert Batch.objects.get().due_at is None
+
+
+def test_a_keeper_that_dies_between_any_two_steps_makes_no_item_twice(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = execute(owner, "a", "b", "c")
+    real = batch_keeper.rows.attach
+    deaths = iter([True, False, True, False])
+
+    def attach(*values: Any) -> None:
+        if next(deaths, False):
+            raise RuntimeError("the process dies before it has noted the tasks")
+        real(*values)
+
+    monkeypatch.setattr(batch_keeper.rows, "attach", attach)
+    Batch.objects.update(due_at="2000-01-01T00:00:00Z")
+    (turn,) = take_turns(1, ())
+    with pytest.raises(RuntimeError):
+        async_to_sync(advance)(turn)
+    task = ended(owner, batch.id)
+    assert [result["output"] for result in results(task)] == [["a"], ["b"], ["c"]]
+    assert Task.objects.filter(agent="form-coroutine").count() == 3
+
+
+@pytest.mark.requirement("SPARC-12")
+def test_permissions_say_which_operations_a_caller_may_execute(owner: Person) -> None:
+    principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
+    principal.rules = encode_rules([Rule(allows=True, kind="operation", pattern="form-*")])
+    bound = Person("", caller_for(principal, owner.caller.scopes))
+    assert execute(bound, "x")
+    with pytest.raises(PermissionDenied) as refusal:
+        execute(bound, "x", operation="gate")
+    assert refusal.value.facts == {"kind": "operation", "name": "gate"}
+    with pytest.raises(MissingScope):
+        execute(person("owner", "home", "tasks:read"), "x")
+
+
+def test_limits_of_a_batch_are_named(owner: Person, settings: LazySettings) -> None:
+    settings.A2A_BATCH_ITEMS, settings.A2A_BATCH_CONCURRENT, settings.A2A_OWNER_BATCHES = 3, 5, 1
+    for field, items, more in (
+        ("tasks", (), {}),
+        ("tasks", "abcd", {}),
+        ("tasks[0]", (BatchInput(task_id="x" * 65),), {}),
+        ("tasks[0]", (BatchInput(message=message(task_id="1")),), {}),
+        ("configuration.maxConcurrent", "a", {"max_concurrent": 6}),
+        ("configuration.maxConcurrent", "a", {"max_concurrent": 0}),
+        ("configuration.batchSize", "a", {"batch_size": 4}),
+        ("operation", "a", {"operation": ""}),
+    ):
+        with pytest.raises(InvalidParams) as refusal:
+            execute(owner, *items, **more)
+        assert refusal.value.violations[0][0] == field
+    with pytest.raises(UnknownAgent):
+        execute(owner, "a", operation="nothing")
+    first = execute(owner, "a", operation="gate")
+    with pytest.raises(RateLimited) as many:
+        execute(owner, "a")
+    assert many.value.facts == {"limit": "open batches", "most": "1"}
+    ask(owner, CancelTask(id=first.id))
+    drive(first.id)
+    assert execute(owner, "a")
+
+
+def test_a_batch_takes_no_message(owner: Person) -> None:
+    batch = execute(owner, "a", operation="gate")
+    with pytest.raises(UnsupportedOperation) as refusal:
+        ask(owner, SendMessage(message=message("more", task_id=batch.id)))
+    assert "takes no messages" in refusal.value.facts["detail"]
+    assert Task.objects.get(pk=batch.id).agent == BATCH_AGENT
+
+
+def test_the_stored_result_of_an_item_is_bounded(owner: Person, settings: LazySettings) -> None:
+    settings.A2A_BATCH_RESULT_CHARACTERS = 5
+    task = ended(owner, execute(owner, "short", "much too long").id)
+    assert [(result["output"], result.get("truncated")) for result in results(task)] == [(["short"], None), ([], True)]
+
+
+def test_a_batch_reads_as_any_other_task(owner: Person) -> None:
+    batch = execute(owner, "a", metadata={"workflowId": "w"})
+    answer = ask(owner, GetTask(id=batch.id))
+    assert isinstance(answer, Answer)
+    assert answer.task is not None
+    assert task_of(answer.task).metadata == {
+        "workflowId": "w",
+        "batchProcessing": True,
+        "operation": "form-coroutine",
+    }
