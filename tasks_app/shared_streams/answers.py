@@ -149,9 +149,11 @@ def transfer(turn: Turn, entries: Sequence[Entry], *, before: int, cursor: int, 
 
 def _without_vain_ends(turn: Turn, entries: Sequence[Entry]) -> list[Entry]:
     """Return the chunks apart from those that end an attempt without any chunk."""
-    if not any(entry.ends_attempt for entry in entries):
+    task_id = next((entry.task_id for entry in entries if entry.ends_attempt), None)
+    if task_id is None:
         return list(entries)
-    own = Chunk.objects.filter(stream_id=turn.stream_id, author=turn.agent, task_id=turn.task_id, seq__gt=turn.seq)
+    # The turn itself has no task if this process has called the agent.
+    own = Chunk.objects.filter(stream_id=turn.stream_id, author=turn.agent, task_id=task_id, seq__gt=turn.seq)
     chunks, is_open = list[Entry](), own.order_by("-seq").values_list("is_last", flat=True).first() is False
     for entry in entries:
         if is_open or not entry.ends_attempt:

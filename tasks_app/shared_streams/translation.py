@@ -53,7 +53,7 @@ def translate(agent: str, events: Sequence[EventDocument], now: datetime) -> tup
                 # The agent goes on by itself once the credentials have come by another way.
                 entries += [_entry(agent, message.parts, event, now)] if message else []
                 continue
-            if message or not entries:
+            if message or not entries or entries[-1].ends_attempt:
                 entries.append(_entry(agent, message.parts if message else (text_part(""),), event, now))
             entries[-1] = replace(entries[-1], is_last=True)
             return entries, event.seq, True

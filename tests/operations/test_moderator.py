@@ -1,12 +1,17 @@
 """The moderator: agents answer the messages of a shared stream, each event becomes a chunk once, in order."""
 
 import asyncio
+from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
+from a2a.dialects.json.json_1_0 import dumps, encode_status
+from a2a.documents import EventDocument
 from a2a.requests import SendMessage, SendToSharedStream
 from a2a.shared_streams import ChunkRole
-from a2a.types import Message, Part, Role
+from a2a.states import TaskState
+from a2a.types import Message, Part, Role, Status
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
@@ -15,7 +20,7 @@ from tasks_app.operations import Context, perform
 from tasks_app.operations.moderator import Moderator
 from tasks_app.shared_streams.answers import release_all, take_turns, transfer
 from tasks_app.shared_streams.log import Entry
-from tasks_app.shared_streams.translation import INTERRUPTED
+from tasks_app.shared_streams.translation import INTERRUPTED, translate
 from tests.conftest import Person, person, until
 from tests.operations.conversations import answered, ask, chunks, say, start, talk
 
@@ -177,3 +182,38 @@ def test_an_attempt_that_died_is_ended_by_a_chunk_of_its_own(service: None, owne
     shown = [(row.role, *one[1:]) for row, one in zip(answer, chunks(stream_id)[1:], strict=True)]
     assert [one for one in shown if one[1]] == [*dead, ("agent", "try 2", shown[-1][1] != "")]
     assert shown[-1][2]
+
+
+def test_an_attempt_is_ended_whose_chunks_came_before_its_death(service: None, owner: Person) -> None:
+    async def story() -> str:
+        stream_id = await start(owner, "form-coroutine")
+        await say(owner, stream_id)
+        return stream_id
+
+    stream_id = talk(story)
+    (turn,) = bridge.do(Do(lambda: take_turns(10)))
+    chunk = Entry(author=turn.agent, role=ChunkRole.AGENT, parts='[{"text":"x"}]', at=clock.now(), task_id="t")
+    end = replace(chunk, role=ChunkRole.SYSTEM, is_last=True, ends_attempt=True)
+    for cursor, entry in enumerate([end, chunk, end, end, chunk, end]):
+        bridge.do(Do(partial(transfer, turn, [entry], before=cursor, cursor=cursor + 1, is_over=False)))
+    roles = Chunk.objects.filter(stream_id=stream_id, seq__gt=1).order_by("seq").values_list("role", flat=True)
+    assert list(roles) == ["agent", "system", "agent", "system"]
+
+
+def test_an_answer_without_words_has_an_end_after_a_silent_attempt() -> None:
+    at = clock.now()
+    states = [TaskState.SUBMITTED, TaskState.WORKING, TaskState.COMPLETED]
+    events = [
+        EventDocument(
+            task_id="t",
+            context_id="c",
+            seq=seq,
+            kind="statusUpdate",
+            payload=dumps({"status": encode_status(Status(state=state, timestamp=at))}),
+            state=state,
+        )
+        for seq, state in enumerate(states, 1)
+    ]
+    entries, cursor, is_over = translate("echo", events, at)
+    assert ([entry.ends_attempt for entry in entries], cursor, is_over) == ([True, False], 3, True)
+    assert entries[-1].is_last
