@@ -64,7 +64,12 @@ class Furniture:
         return NOW if isinstance(field, models.DateTimeField) else 1
 
 
-DOCUMENTS = {"parts": '[{"text": "%s"}]', "metadata": '{"topic": "%s"}'}
+DOCUMENTS = {
+    "parts": '[{"text": "%s"}]',
+    "metadata": '{"topic": "%s"}',
+    "agent_types": '["%s"]',
+    "configuration": '{"topic": "%s"}',
+}
 """Columns with JSON in which the texts of people are members."""
 JSON = frozenset({"before", "after"})
 SEALED = frozenset({"address", "token", "credentials", "secret", "body"})

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Budget, Principal, Task
+from tasks_app.models import Budget, Principal, SlackWorkspace, Task
 from tasks_app.models.budgets import TOTAL
 from tasks_app.operators import budgets
 from tasks_app.operators.roles import ADMINISTRATOR
@@ -59,6 +59,8 @@ def make(furniture: Furniture, model: type[models.Model]) -> Any:
         return operator()
     if model is Task:
         return task(furniture.rows[Principal])
+    if model is SlackWorkspace:
+        return furniture.make(model)  # The questions of the first one keep it from being removed.
     return furniture.rows.pop(model, None) or furniture.make(model)
 
 

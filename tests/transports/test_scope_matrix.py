@@ -12,10 +12,21 @@ from a2a.languages import ALL
 from a2a.memory import StoreMemory
 from a2a.requests import CancelTask, DeletePushConfig, FollowSharedStream, Negotiate, Request, StartSharedStream
 from a2a.states import UNFINISHED
+from a2a.workflows import Phase, SetPhase
 from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.callers.scopes import ACP, IDENTIFY, OWN, spell
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import Chunk, Event, Exchange, IdempotencyKey, MemoryEntry, SharedStream, Task, Webhook
+from tasks_app.models import (
+    Chunk,
+    Event,
+    Exchange,
+    IdempotencyKey,
+    MemoryEntry,
+    SharedStream,
+    Task,
+    Webhook,
+    Workflow,
+)
 from tasks_app.operations import OPERATIONS
 from tests.conftest import PATIENCE, Person, person, until
 from tests.operations.asking import ask, sent
@@ -72,6 +83,7 @@ def stored() -> list[Any]:
     counts = [model.objects.count() for model in (Event, IdempotencyKey)]
     counts += [model.objects.count() for model in (SharedStream, Chunk)]
     counts += MemoryEntry.objects.order_by("id").values_list("key", "version")
+    counts += Workflow.objects.order_by("id").values_list("name", "updated_at")
     return [*counts, *Webhook.objects.order_by("id").values_list("name", "state")]
 
 
@@ -102,6 +114,8 @@ class Ground:
         language = ALL.by_name[SPEAKERS[name][2]]
         if "begin" in me.names:
             ends |= {name: ask(self.owner, StartSharedStream()).id for name in ("stream", "closes")}
+        if "workflow" in me.names:
+            ask(self.owner, SetPhase(workflow="w", phase=Phase.SPECIFICATION))
         if "store" in me.names:
             for key in ("present", "ends"):
                 ask(self.owner, StoreMemory(namespace="sparc", key=key, data="hello"))
@@ -237,8 +251,18 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
     opened = {
         scope: names(kind for kind in OPERATIONS if allows(scope, kind, ALL.by_name["a2a-1.0"])) for scope in SINGLE
     }
-    reading = {"Negotiate", "GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
+    reading = {
+        "Negotiate",
+        "GetTask",
+        "ListTasks",
+        "SubscribeToTask",
+        "GetExtendedCard",
+        "Describe",
+        "GetCapabilities",
+        "GetWorkflow",
+    }
     writing = {"SendMessage", "StreamMessage", "Invoke", "StreamInvoke", "Execute"}
+    writing |= {"SendInPhase", "StreamInPhase", "SetPhase", "ExecuteWorkflow"}
     looking = {"FollowTask", "GetPushConfig", "ListPushConfigs", "NotifyOfTask"}
     hooking = {"CreatePushConfig", "DeletePushConfig"}
     taking_part = {"StartSharedStream", "SendToSharedStream", "SendChunk", "EndSharedStream", "FollowSharedStream"}

@@ -80,7 +80,9 @@ def test_a_hundred_broken_bodies_are_answered(zone: VerificationZone) -> None:
 
 
 @pytest.mark.requirement("ZONE-07")
-@pytest.mark.parametrize("rpc_id", ["1", 1, 0, -7, "", "é" * 300, "\U0001f600", str(uuid4())], ids=repr)
+@pytest.mark.parametrize(
+    "rpc_id", ["1", 1, 0, -7, "", "é" * 300, "\U0001f600", "0c9e5f3a-6d1b-4b8e-9d55-7f2f1f0f9a11"], ids=repr
+)
 def test_an_id_comes_back_in_its_type(zone: VerificationZone, rpc_id: Any) -> None:
     assert zone.execute("hello", rpc_id)["response_text"] == "hello"
 
