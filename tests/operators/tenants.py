@@ -69,6 +69,7 @@ DOCUMENTS = {
     "metadata": '{"topic": "%s"}',
     "agent_types": '["%s"]',
     "configuration": '{"topic": "%s"}',
+    "artifacts": '[{"text": "%s"}]',
 }
 """Columns with JSON in which the texts of people are members."""
 JSON = frozenset({"before", "after"})

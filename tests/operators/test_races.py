@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 BODIES: dict[str, dict[str, Any]] = {
     "role": {"roles": []},
     "link": {"tenant": "acme", "principal": "mine7-owner", "scopes": "*"},
+    "map_user": {"user": "U1", "tenant": "acme", "principal": "mine7-owner"},
+    "unmap_user": {"user": "U1"},
 }
 """The bodies of verbs that need one."""
 READS = 12

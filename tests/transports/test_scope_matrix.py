@@ -115,6 +115,7 @@ class Ground:
         if "begin" in me.names:
             ends |= {name: ask(self.owner, StartSharedStream()).id for name in ("stream", "closes")}
         if "workflow" in me.names:
+            Workflow.objects.all().delete()  # One that is being executed is not executed again.
             ask(self.owner, SetPhase(workflow="w", phase=Phase.SPECIFICATION))
         if "store" in me.names:
             for key in ("present", "ends"):
