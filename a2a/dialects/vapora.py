@@ -34,7 +34,7 @@ COLUMN: Column = {
     errors.SharedStreamClosed: Cell(DOMAIN, 409, reason=errors.UnsupportedOperation.reason),
     errors.MemoryNotFound: Cell(DOMAIN, 400),
     errors.WorkflowNotFound: Cell(DOMAIN, 400),
-    errors.PhaseRefused: Cell(DOMAIN, 409),
+    errors.PhaseRefused: Cell(DOMAIN, 409, reason=errors.UnsupportedOperation.reason),
     errors.UnknownAgent: Cell(DOMAIN, 400),
     errors.BudgetExceeded: Cell(DOMAIN, 402),
     errors.Timeout: Cell(DOMAIN, 504),

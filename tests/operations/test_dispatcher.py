@@ -15,6 +15,7 @@ from a2a.errors import MissingScope, TaskNotFound, Unavailable
 from a2a.requests import CancelTask, GetTask, ListTasks, Request, SendMessage
 from a2a.shared_streams import ChunkRole
 from a2a.types import Message, Part, PushConfig, Role
+from a2a.workflows import Phase
 from tasks_app.database.work import DoSlowly, Step
 from tasks_app.event_log import Head, ReadHead
 from tasks_app.event_log.readers import readers
@@ -36,6 +37,8 @@ VALUES: dict[str, Any] = {
     "role": ChunkRole.USER,
     "sequence": 1,
     "namespace": "sparc",
+    "workflow": "w",
+    "phase": Phase.SPECIFICATION,
     "operation": "echo",
     "items": (BatchInput(task_id="1"),),
     "key": "1",
