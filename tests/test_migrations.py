@@ -139,6 +139,28 @@ def test_no_row_that_is_written_in_groups_is_in_an_index_for_like() -> None:
         assert written & {name for (name,) in cursor.fetchall()} == set()
 
 
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+def test_an_index_is_added_and_removed_again_after_an_attempt_that_was_cut_short() -> None:
+    """Without a transaction, what was done when the process ended stays, and the migration is not recorded."""
+    state = ProjectState.from_apps(apps)
+    (index,) = (index for index in Task._meta.indexes if index.name == "task_by_state")
+
+    def names() -> set[str]:
+        with connection.cursor() as cursor:
+            return set(connection.introspection.get_constraints(cursor, Task._meta.db_table))
+
+    with connection.schema_editor(atomic=False) as editor:
+        try:
+            for _ in range(2):
+                RemoveIndexOnline("task", index.name).database_forwards("tasks_app", editor, state, state)
+            assert index.name not in names()
+        finally:
+            for _ in range(2):
+                AddIndexOnline("task", index).database_forwards("tasks_app", editor, state, state)
+        assert index.name in names()
+
+
 @on_sqlite
 @pytest.mark.django_db
 def test_the_texts_of_a_task_stand_behind_its_other_columns_on_sqlite() -> None:

@@ -22,13 +22,14 @@ def _patiently(schema_editor: BaseDatabaseSchemaEditor, sql: str = "") -> None:
 
 
 class AddIndexOnline(AddIndexConcurrently):
-    """AddIndexConcurrently on PostgreSQL, also after an attempt that was cut short; AddIndex elsewhere."""
+    """AddIndexConcurrently on PostgreSQL, AddIndex elsewhere; both also after an attempt that was cut short."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        name = schema_editor.quote_name(self.index.name)
         if not _on_postgres(schema_editor):
+            schema_editor.execute(f"drop index if exists {name}")
             AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
             return
-        name = schema_editor.quote_name(self.index.name)
         _patiently(schema_editor, f"drop index concurrently if exists {name}")
         super().database_forwards(app_label, schema_editor, from_state, to_state)
         schema_editor.execute("reset lock_timeout")
@@ -41,11 +42,11 @@ class AddIndexOnline(AddIndexConcurrently):
 
 
 class RemoveIndexOnline(RemoveIndexConcurrently):
-    """RemoveIndexConcurrently on PostgreSQL, RemoveIndex elsewhere."""
+    """RemoveIndexConcurrently on PostgreSQL, RemoveIndex elsewhere; both also after an attempt that was cut short."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         if not _on_postgres(schema_editor):
-            RemoveIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
+            schema_editor.execute(f"drop index if exists {schema_editor.quote_name(self.name)}")
             return
         _patiently(schema_editor)
         super().database_forwards(app_label, schema_editor, from_state, to_state)
