@@ -116,7 +116,7 @@ def test_old_rows_of_the_audit_go_in_small_steps_and_acts_stay() -> None:
             step = deletion.delete_next(START + 3 * HOUR)
             assert step
             deletion.rows = 2
-            steps.append((step.batch.count, step.batch.more))
+            steps.append((step.portion.count, step.portion.more))
         assert steps == [(2, True), (1, False)], name
         assert model.objects.count() == 2
     assert Act.objects.count() == 1
