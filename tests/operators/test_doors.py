@@ -26,6 +26,14 @@ SPELLINGS: dict[str, dict[str, str]] = {
     "keys": {"create": "a2a keys create"},
     "permissions": {"create": "a2a permissions allow"},
     "processes": {"confirm_clock": "a2a processes"},  # its option --clock-is-right
+    "slack-questions": {"drop": "a2a slack drop", "send_again": "a2a slack send-again"},
+    "slack-workspaces": {
+        "create": "a2a slack add",
+        "disable": "a2a slack disable",
+        "enable": "a2a slack enable",
+        "map_user": "a2a slack map",
+        "unmap_user": "a2a slack unmap",
+    },
     "tasks": {"cancel": "tasks cancel"},
     "tokens": {"create": "a2a operators token", "revoke": "a2a operators revoke"},
     "users": {"create": "a2a users make"},
@@ -37,6 +45,8 @@ READING = {
     "exchanges": "exchanges",
     "principals": "a2a keys list",
     "processes": "a2a processes",
+    "slack-questions": "a2a slack questions",
+    "slack-workspaces": "a2a slack list",
     "tasks": "tasks list",
     "tenants": "a2a keys list",
     "tokens": "a2a operators list",
