@@ -63,18 +63,20 @@ class Account:
             "POST", "/jsonrpc", json=wire("stream.start", params), headers=headers
         ) as response:
             assert response.headers["content-type"].startswith("text/event-stream")
-            yield frames(response)
+            yield frames(response, after or 0)
 
 
-async def frames(response: httpx.Response) -> AsyncIterator[Json]:
+async def frames(response: httpx.Response, before: int) -> AsyncIterator[Json]:
+    """Yield the frames. The id of a chunk is its number, that of the answer the number before the first chunk."""
     number = None
     async for line in response.aiter_lines():
         if line.startswith("id:"):
             number = int(line[3:])
         if line.startswith("data:"):
             frame = json.loads(line[5:])
-            assert number == frame.get("params", {}).get("sequence")
+            assert number == (before if "result" in frame else frame["params"]["sequence"])
             yield frame
+            number = None
 
 
 def shown(frame: Json) -> tuple[int, str, str, bool]:
