@@ -36,6 +36,7 @@ for number, agent in enumerate({agents!r} + ("limited",)):
     wish = NewWorkspace(bot_token="{token}", principal=f"slack-{{agent}}", agent=name)
     add(wish, Identity(f"T0{{number}}", agent, "U0BOT", "B0BOT"), by)
 set_limit(by, tenant="default", principal="slack-limited", per_minute=1, burst=10)
+set_limit(by, tenant="abroad", principal="stranger", per_minute=1_000_000)
 """
 UNSAFE = ("Traceback", "Error", "/", "{", "}", "-32", "-38", "JSON", "task", "_")
 """Parts of texts that no user may read."""
@@ -93,6 +94,13 @@ def channel_of(agent: str) -> str:
 def in_workspace(payload: dict[str, Any], agent: str) -> dict[str, Any]:
     team = f"T0{(*AGENTS, 'limited').index(agent)}"
     return payload | {"team_id": team, "authorizations": [{"team_id": team}]}
+
+
+def are_limits_applied(server: Server) -> bool:
+    """Return whether the server has read the limits of the script, all at once. The answers to the stranger tell."""
+    get = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "none"}}
+    headers = {"Authorization": f"Bearer {server.stranger}"}
+    return "RateLimit-Policy" in httpx.post(f"{server.url}/jsonrpc", json=get, headers=headers, timeout=20).headers
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +164,7 @@ def test_an_error_of_execution_is_one_plain_sentence(world: World, agent: str) -
 
 @pytest.mark.requirement("ZONE-14")
 def test_a_caller_over_its_limit_is_told_so_and_reaches_no_agent(world: World) -> None:
+    until(lambda: are_limits_applied(world.server), "the limits are applied")
     first = world.ask("limited", "one")
     assert world.answered("limited", first) == ["one"]
     second = world.ask("limited", "two")
