@@ -140,11 +140,20 @@ async def test_a_catalogue_of_another_kind_is_not_taken_for_ours(page: Any, caps
 # ------------------------------------------------------------ real processes
 
 
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from config.entry import main
+main()
+"""
+"""The command as a terminal starts it. A shell's job in the background ignores Ctrl-C, and so would its children."""
+
+
 @contextmanager
 def streaming(server: Server, agent: str) -> Iterator[subprocess.Popen[bytes]]:
     """Give a command that has printed the first event of a stream. Its task is canceled at the end."""
     url = f"{server.url}/agents/{agent}/"
-    program = [sys.executable, "-c", "from config.entry import main; main()", "stream", url, "Hi", "--json"]
+    program = [sys.executable, "-c", _PROGRAM, "stream", url, "Hi", "--json"]
     environment = os.environ | {TOKEN: server.owner}
     with subprocess.Popen(
         program, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
