@@ -20,6 +20,8 @@ NAMES = {
     "search": "memory/search",
 }
 SENTENCES = {error.reason: error.sentence for error in ALL}
+NO_TASK = "Task not found or expired"
+"""The details of SPARC for a task that is not found, where A2A has no detail."""
 
 
 @dataclass(kw_only=True)
@@ -49,11 +51,13 @@ class SparcSpeaker(OldSpeaker):
         return super().answer_of(status, self._translated(answer), wire)
 
     def _translated(self, answer: Json) -> Json:
-        """Return an answer whose error has the message of A2A, and no id of its call."""
+        """Return an answer whose error has the message and the detail of A2A, and no id of its call."""
         if "error" not in answer:
             return answer
         data = dict(answer["error"]["data"])
         assert data.pop("requestId") == answer["id"]
         sentence, details = SENTENCES[data["reason"]], data.pop("details")
         message = details if details.startswith(f"{sentence}:") else sentence
+        if details not in {message, NO_TASK}:
+            data["detail"] = details
         return answer | {"error": answer["error"] | {"message": message, "data": data}}
