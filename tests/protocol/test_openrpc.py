@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from a2a.errors import InvalidParams
-from a2a.languages import ALL, DIALECTS
+from a2a.language import Dialect
+from a2a.languages import ALL, DIALECTS, KIN
 from a2a.requests import SendMessage
 from a2a.types import Role
 from tests.support.descriptions import DRAFTS, Misdescribed, RpcDescription, rpc_description
@@ -49,18 +50,26 @@ OTHERS = [*ALL.by_name["acp"].methods, *ALL.by_name["zone"].methods]
 """The methods of languages beside A2A."""
 
 
+def added(dialect: Dialect) -> list[str]:
+    """Return the methods that kin of a version of A2A has, and the version lacks."""
+    kin = [language for language in KIN if language.version == dialect.version]
+    return [name for language in kin for name in language.methods if name not in dialect.methods]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_the_methods_of_a_version_are_described(dialect: Any) -> None:
-    names = list(described(dialect.version).methods)
-    assert names == ["rpc.discover", *OTHERS, *dialect.methods]
+def test_the_methods_of_a_version_are_described(dialect: Dialect) -> None:
+    description = described(dialect.version)
+    assert list(description.methods) == ["rpc.discover", *OTHERS, *dialect.methods, *added(dialect)]
+    assert {description.language(name) for name in dialect.methods} == {dialect.name}
 
 
 def test_without_a_version_each_name_is_in_its_newest_version() -> None:
     description = rpc_description()
     languages = {name: description.language(name) for name in description.methods}
-    new, old, _ = DIALECTS
+    new, old, oldest = DIALECTS
     tables = [ALL.by_name["openrpc"], ALL.by_name["acp"], ALL.by_name["zone"], new, old]
-    assert languages == {name: language.name for language in tables for name in language.methods}
+    newest = {name: language.name for language in tables for name in language.methods}
+    assert languages == newest | dict.fromkeys(added(oldest), "sparc")
 
 
 def test_a_method_says_its_scope_its_errors_and_whether_it_streams() -> None:

@@ -29,12 +29,13 @@ def names(document: Any) -> list[str]:
 
 
 def test_it_lists_what_a_call_of_the_version_can_name(caller: httpx.Client) -> None:
-    new, old = ALL.by_name["a2a-1.0"].methods, ALL.by_name["a2a-0.3"].methods
-    always = ["rpc.discover", *ALL.by_name["acp"].methods]
-    assert names(got(caller)) == [*always, *new, *old]
+    new, old, oldest = (ALL.by_name[f"a2a-{version}"].methods for version in ("1.0", "0.3", "0.2"))
+    always = ["rpc.discover", *ALL.by_name["acp"].methods, *ALL.by_name["zone"].methods]
+    sparc = [name for name in ALL.by_name["sparc"].methods if name not in oldest]
+    assert names(got(caller)) == [*always, *new, *old, *sparc]
     assert names(got(caller, **{"A2A-Version": "1.0"})) == [*always, *new]
     assert names(got(caller, PATH + "?A2A-Version=0.3.0")) == [*always, *old]
-    assert names(got(caller, PATH + "?a2a-version=0.2")) == [*always, *ALL.by_name["a2a-0.2"].methods]
+    assert names(got(caller, PATH + "?a2a-version=0.2")) == [*always, *oldest, *sparc]
 
 
 def test_it_is_beside_each_path_of_its_endpoint_and_names_the_address(caller: httpx.Client, server: Server) -> None:
