@@ -16,8 +16,14 @@ SECONDS = 240
 """How long a command may take on a busy machine."""
 READY, MORE = "@ready@", "@more@"
 ENDED = re.compile(rf"{READY}(\d+)@")
-ENTRY = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-"""Makes the terminal that of the session, so that Ctrl-C reaches what runs in it, and becomes the shell."""
+ENTRY = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Makes the terminal that of the session, so that Ctrl-C reaches what runs in it, and becomes the shell. A suite that
+runs as a shell's job in the background ignores Ctrl-C, and so would all that it starts."""
 PROMPTS = {
     "bash": f"PS1='{READY}$?@' PS2={MORE}",
     "zsh": f"unsetopt prompt_cr prompt_sp; PROMPT='{READY}%?@' PROMPT2={MORE}",
