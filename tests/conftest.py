@@ -69,6 +69,8 @@ CALM = {"A2A_SWEEP_SECONDS": 5.0}
 SLACK = 8.0
 """Seconds by which a busy machine may be late. With the short times a deadline still comes before the usual one."""
 
+START_SECONDS = 3 * PATIENCE
+"""Seconds within which a server of many tests starts. It makes its whole database, beside the starts of others."""
 
 for _name, _value in TIMES.items():
     setattr(django_settings, _name, _value)
@@ -79,11 +81,11 @@ databases.prepare()
 static_files.prepare()
 
 
-def until(found: Callable[[], Any], what: str) -> Any:
+def until(found: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """Return the first true value of the function. Fail when there is none in time."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + seconds
     while not (value := found()):
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
         time.sleep(0.01)
     return value
 
@@ -320,9 +322,12 @@ def running_server(folder: Path, *, script: str = "", **more: str) -> Iterator[S
         found = Server(
             f"http://127.0.0.1:{port}", port, **keys, database=url or str(folder / "taskdesk.sqlite3"), log=log
         )
-        until(lambda: _ready(process, found), "the server is ready")
+        try:
+            until(lambda: _ready(process, found), "the server is ready", START_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{log.read_text()}") from None
         command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _PEOPLE.format(**keys) + script]
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=START_SECONDS)
         yield found
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0, log.read_text()

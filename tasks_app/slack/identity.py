@@ -5,8 +5,6 @@ import asyncio
 from asgiref.sync import async_to_sync
 from msgspec import Struct
 
-from tasks_app.slack.web_api import SlackAway, SlackRefused, WebApi
-
 SECONDS = 20.0
 
 
@@ -25,6 +23,8 @@ def identify(token: str) -> Identity:
 
 
 async def _identify(token: str) -> Identity:
+    from tasks_app.slack.web_api import SlackAway, SlackRefused, WebApi  # its httpx takes as long to load as Django
+
     api = WebApi()
     try:
         async with asyncio.timeout(SECONDS):

@@ -64,7 +64,7 @@ async def test_two_processes_admit_exactly_the_bucket(plant: Plant, burst: int, 
         assert (await statuses(clients, each))[200] <= burst, "a Redis without data has full buckets, and no more"
 
 
-@pytest.mark.finds("limits: Redis does not answer")
+@pytest.mark.finds("limits: Redis does not answer", "broker: it does not answer")
 async def test_a_redis_that_is_away_holds_up_no_call_and_opens_nothing(
     plant: Plant, record_property: Callable[[str, object], None]
 ) -> None:
