@@ -38,7 +38,8 @@ def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
         guarded.manage("a2a", "budgets", "set", "1000000", "--principal", "bench-budget")
 
         def turn(one: Deployment, calls: Calls, key: str = "") -> Turn:
-            return partial(load.wrk, one.base, key or one.key, calls, connections=CONNECTIONS, seconds=seconds)
+            once = partial(load.wrk, one.base, key or one.key, calls, connections=CONNECTIONS, seconds=seconds)
+            return partial(weighed, one, once)
 
         def send(one: Deployment, agent: str, key: str = "") -> Turn:
             calls = load.send(agent, wait=True, expected=COMPLETED)
@@ -67,6 +68,14 @@ def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
                 raise LoadFailed(f"{one.answers} calls were answered, and the tasks are {states}")
 
 
+def weighed(deployment: Deployment, once: Turn) -> Seen:
+    """Add the processor time that the server and its worker used for a call. The databases are not among them."""
+    before = sum(process.cpu() for process in deployment.processes.values())
+    seen = once()
+    spent = sum(process.cpu() for process in deployment.processes.values()) - before
+    return seen._replace(values=seen.values | {"cpu_ms": 1000 * spent / max(1, seen.answers)})
+
+
 def stored(deployment: Deployment, seen: Seen) -> Seen:
     """Count the tasks that a load has made."""
     deployment.answers += seen.answers
@@ -83,17 +92,19 @@ def languages(deployment: Deployment, seconds: float) -> Iterator[Line]:
     def turn(calls: Calls) -> Turn:
         calls = calls._replace(headers={**calls.headers, **FORWARDED})
 
-        def once() -> Seen:
-            base, key = deployment.base, deployment.key
-            seen = stored(deployment, load.wrk(base, key, calls, connections=CONNECTIONS, seconds=seconds))
+        def whole() -> Seen:
+            seen = load.wrk(deployment.base, deployment.key, calls, connections=CONNECTIONS, seconds=seconds)
             deployment.settled()  # What is left to run would be a part of the next turn.
             return seen
 
-        return once
+        return lambda: stored(deployment, weighed(deployment, whole))
 
+    quick = load.send("bench-quick", wait=True, expected=COMPLETED)
     plain = {
-        "VAPORA": load.send("bench-quick", wait=True, expected=COMPLETED),
+        "VAPORA": quick,
         "ACP": load.send("bench-queued", wait=False, expected='"task"'),
+        "zones": load.send("bench-queued", wait=True, expected=COMPLETED),
+        "SPARC": quick,
     }
     for name, calls in load.SENDS.items():
         turn(calls)()
@@ -126,12 +137,19 @@ def in_turns(first: Turn, second: Turn) -> tuple[list[Seen], list[Seen]]:
     return results
 
 
+def ratio(turns: list[Seen], others: list[Seen], name: str) -> float:
+    """Return the median of the ratios of a number in one way to that in the other."""
+    pairs = zip(turns, others, strict=True)
+    return statistics.median(one.values[name] / max(other.values[name], 1e-9) for one, other in pairs)
+
+
 def median(label: str, turns: list[Seen], others: list[Seen] | None = None, name: str = "") -> Line:
     """Return the medians of all turns, with that of the ratio of a number to the other way's if there is one."""
     values = {key: statistics.median(seen.values[key] for seen in turns) for key in turns[0].values}
     if others is not None:
-        pairs = zip(turns, others, strict=True)
-        values["ratio"] = statistics.median(one.values[name] / other.values[name] for one, other in pairs)
+        values["ratio"] = ratio(turns, others, name)
+        if values.get("cpu_ms"):
+            values["cpu_ratio"] = ratio(turns, others, "cpu_ms")
     return Line(
         label, values, sum(seen.errors for seen in turns), next((seen.example for seen in turns if seen.errors), "")
     )

@@ -76,13 +76,13 @@ def message(message_id: str = MARK) -> dict[str, object]:
     return {"message": {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": TEXT}]}}
 
 
-_OLD_MESSAGE = {"kind": "message", "messageId": MARK, "role": "user", "parts": [{"kind": "text", "text": TEXT}]}
+OLD_MESSAGE = {"kind": "message", "messageId": MARK, "role": "user", "parts": [{"kind": "text", "text": TEXT}]}
 SENDS = {
     "VAPORA": Calls(
         "/agents/bench-quick/a2a",
         '"completed"',
         "message/send",
-        {"message": _OLD_MESSAGE, "configuration": {"acceptedOutputModes": ["text/plain"]}},
+        {"message": OLD_MESSAGE, "configuration": {"acceptedOutputModes": ["text/plain"]}},
         headers={"A2A-Version": "0.3"},
     ),
     "ACP": Calls(
@@ -91,8 +91,21 @@ SENDS = {
         "tasks.create",
         {"initialMessage": {"role": "user", "parts": [{"type": "TextPart", "content": TEXT}]}},
     ),
+    "zones": Calls(
+        "/agents/bench-queued/jsonrpc",
+        '"success"',
+        "execute_task",
+        {"channel": "C1", "text": TEXT, "bot_token": "xoxb-bench", "idempotency_key": MARK},
+    ),
+    "SPARC": Calls(
+        "/agents/bench-quick/sparc",
+        '"completed"',
+        "message/send",
+        {"message": OLD_MESSAGE, "configuration": {"acceptedOutputModes": ["text/plain"]}},
+        headers={"A2A-Version": "0.2"},
+    ),
 }
-"""A send in each language that is compared with A2A 1.0. ACP answers before the agent runs."""
+"""A send in each language that is compared with A2A 1.0. ACP answers before the agent runs; zones queue each task."""
 
 
 def envelope(method: str, params: object) -> str:
@@ -110,8 +123,11 @@ def has_wrk() -> bool:
     return shutil.which("wrk") is not None
 
 
-def wrk(base: str, key: str, calls: Calls, *, connections: int, seconds: float, most: int = 1 << 30) -> Seen:
-    """Load the server for so many seconds, or until so many calls were made."""
+def wrk(
+    base: str, key: str, calls: Calls, *, connections: int, seconds: float, most: int = 1 << 30, rate: float = 0
+) -> Seen:
+    """Load the server for so many seconds, or until so many calls were made: at an even rate a second, or without one
+    each connection sends its next call at once."""
     with tempfile.NamedTemporaryFile("w", prefix="taskdesk-ids-", suffix=".txt") as ids:
         ids.write("\n".join(calls.ids))
         ids.flush()
@@ -125,7 +141,7 @@ def wrk(base: str, key: str, calls: Calls, *, connections: int, seconds: float, 
             *(f"-H{name}: {value}" for name, value in (headers(key) | dict(calls.headers)).items()),
             base + calls.path,
             "--",
-            *arguments(calls, seconds, most, ids.name if calls.ids else ""),
+            *arguments(calls, seconds, most, ids.name if calls.ids else "", rate),
         ]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return seen(done.stdout, done.stderr)
@@ -159,9 +175,9 @@ def once(base: str, key: str, calls: Calls) -> Seen:
     return Seen(int(right), int(not right), "" if right else answer.text[:300], {})
 
 
-def arguments(calls: Calls, seconds: float, most: int, ids: str) -> list[str]:
+def arguments(calls: Calls, seconds: float, most: int, ids: str, rate: float = 0) -> list[str]:
     """Return the arguments of the script."""
-    plain = ["POST" if calls.method else "GET", str(seconds), str(most), calls.expected]
+    plain = ["POST" if calls.method else "GET", str(seconds), str(most), str(rate), calls.expected]
     before, _, after = envelope(calls.method, calls.params).partition(MARK)
     return [*plain, str(uuid.uuid4())[:24], before, after, ids] if calls.method else plain
 
@@ -181,6 +197,7 @@ def seen(output: str, complaint: str = "") -> Seen:
         values={
             "per_second": said["answered"] / said["seconds"] if said["seconds"] > 0 else 0.0,
             "p50_ms": said["p50_ms"],
+            "p95_ms": said["p95_ms"],
             "p99_ms": said["p99_ms"],
         },
     )

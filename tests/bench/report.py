@@ -13,8 +13,13 @@ from tests.bench.load import Line
 COLUMNS = {
     "per_second": "a second",
     "p50_ms": "p50 ms",
+    "p95_ms": "p95 ms",
     "p99_ms": "p99 ms",
     "ratio": "ratio",
+    "cpu_ms": "cpu ms",
+    "cpu_ratio": "cpu ratio",
+    "added_ms": "added p95 ms",
+    "at_once": "at once",
     "serve_mib": "web MiB",
     "serve_cpu": "web cores",
     "worker_mib": "worker MiB",
@@ -22,7 +27,7 @@ COLUMNS = {
     "machine_cpu": "all cores",
 }
 
-SPREAD = {"per_second", "p50_ms", "p99_ms", "ratio"}
+SPREAD = {"per_second", "p50_ms", "p95_ms", "p99_ms", "ratio", "cpu_ms", "cpu_ratio"}
 """Columns that show the least and the most, too."""
 
 

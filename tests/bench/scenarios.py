@@ -1,13 +1,13 @@
 """Scenarios: each loads a deployment and reports measurements as lines of the table."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.bench import comparisons, load, streams
-from tests.bench.load import COMPLETED, Calls, Line, LoadFailed, Seen
-from tests.bench.processes import Process, busy
-from tests.bench.shapes import Deployment
+from tests.bench import comparisons, load, seeds, streams
+from tests.bench.load import COMPLETED, Calls, Line, LoadFailed
+from tests.bench.shapes import UNBOUNDED, Deployment
+from tests.bench.usage import Most, Usage, line
 
 CONNECTIONS = 32
 STREAMS = 100
@@ -99,47 +99,6 @@ def _waiting(deployment: Deployment, seconds: float) -> Iterator[Line]:
     )
 
 
-class Usage:
-    """Processor time and memory of the processes during a measurement."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self.processes = deployment.processes
-        self.since, self.busy = time.monotonic(), busy()
-        self.before = {verb: process.cpu() for verb, process in self.processes.items()}
-
-    def so_far(self) -> dict[str, float]:
-        """Return cores that were busy for each process and for the whole machine, and the memory of each process."""
-        seconds = time.monotonic() - self.since
-        used = {
-            f"{verb}_cpu": (process.cpu() - self.before[verb]) / seconds for verb, process in self.processes.items()
-        }
-        return used | memory(self.processes) | {"machine_cpu": (busy() - self.busy) / seconds}
-
-
-class Most:
-    """The most memory of the processes that was seen."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self.processes = deployment.processes
-        self.before = memory(self.processes)
-        self.memory = dict(self.before)
-
-    def look(self) -> None:
-        for name, value in memory(self.processes).items():
-            self.memory[name] = max(self.memory[name], value)
-
-
-def memory(processes: Mapping[str, Process]) -> dict[str, float]:
-    """Return the memory of each process."""
-    return {f"{verb}_mib": process.memory() for verb, process in processes.items()}
-
-
-def line(label: str, seen: Seen, usage: dict[str, float], counted: Seen | None = None) -> Line:
-    """Return a measurement. The errors are those of `counted`, if another result of the same load has them."""
-    counted = counted or seen
-    return Line(label, seen.values | usage, counted.errors, counted.example)
-
-
 def _quick(_: Deployment) -> Calls:
     return load.send("bench-quick", wait=True, expected=COMPLETED)
 
@@ -169,9 +128,6 @@ def warm_up(deployment: Deployment) -> None:
         raise LoadFailed(f"the first calls were not answered: {seen.example}")
     deployment.answers += seen.answers
 
-
-UNBOUNDED = dict.fromkeys(("A2A_OWNER_TASKS", "A2A_AGENT_TASKS", "A2A_TASKS"), "1000000")
-"""One caller queues all that the server takes."""
 
 SCENARIOS = {
     "send": Scenario(_calls(_quick, "send, quick agent", stores=True), "waits for an agent inside the call"),
@@ -204,8 +160,14 @@ SCENARIOS = {
     ),
     "languages": Scenario(
         comparisons.languages,
-        "sends in VAPORA and in ACP, each beside those in A2A 1.0",
+        "sends in VAPORA, ACP, zones and SPARC, each beside those in A2A 1.0",
         settings=comparisons.BEHIND_TLS | UNBOUNDED,
+        fresh=True,
+    ),
+    "seeds": Scenario(
+        seeds.numbers,
+        "the numbers that SPARC and zones ask for, with their p95",
+        settings=UNBOUNDED,
         fresh=True,
     ),
     "flood": Scenario(

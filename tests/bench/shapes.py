@@ -21,6 +21,8 @@ from tests.faults import nodes
 from tests.support import servers
 
 ORDERS = {signal.SIGINT, signal.SIGTERM}
+UNBOUNDED = dict.fromkeys(("A2A_OWNER_TASKS", "A2A_AGENT_TASKS", "A2A_TASKS"), "1000000")
+"""Settings with which one caller queues all that the server takes."""
 CALM_SECONDS = 120.0
 """After which a queue that does not empty is said to be stuck."""
 

@@ -20,7 +20,7 @@ from tests.faults.nodes import ROOT
 
 BENCH = [sys.executable, "-m", "tests.bench"]
 ALL_WELL = """Running 2s test @ http://127.0.0.1:8000/jsonrpc
-BENCH sent=200 answered=200 wrong=0 lost=0 seconds=0.500000 p50_ms=4.250 p99_ms=30.125
+BENCH sent=200 answered=200 wrong=0 lost=0 seconds=0.500000 p50_ms=4.250 p95_ms=9.500 p99_ms=30.125
 EXAMPLE
 """
 
@@ -29,7 +29,7 @@ EXAMPLE
 
 def test_the_last_lines_of_wrk_become_numbers() -> None:
     seen = load.seen(ALL_WELL)
-    assert seen == (200, 0, "", {"per_second": 400.0, "p50_ms": 4.25, "p99_ms": 30.125})
+    assert seen == (200, 0, "", {"per_second": 400.0, "p50_ms": 4.25, "p95_ms": 9.5, "p99_ms": 30.125})
 
 
 def test_a_wrong_answer_is_an_error_and_shown() -> None:
@@ -44,7 +44,9 @@ def test_a_call_without_an_answer_is_an_error() -> None:
 
 
 def test_a_load_in_which_nothing_was_answered_has_no_rate() -> None:
-    seen = load.seen("BENCH sent=32 answered=0 wrong=0 lost=32 seconds=-9.5 p50_ms=0.000 p99_ms=0.000\nEXAMPLE \n")
+    seen = load.seen(
+        "BENCH sent=32 answered=0 wrong=0 lost=32 seconds=-9.5 p50_ms=0.000 p95_ms=0.000 p99_ms=0.000\nEXAMPLE \n"
+    )
     assert (seen.answers, seen.errors, seen.values["per_second"]) == (0, 32, 0.0)
 
 
@@ -55,7 +57,7 @@ def test_wrk_that_does_not_measure_is_quoted() -> None:
 
 def test_every_send_has_an_id_of_its_own_in_a_body_that_is_json() -> None:
     calls = load.send("bench-quick", wait=True, expected="")
-    _, _, _, _, prefix, before, after, ids = load.arguments(calls, 1, 10, "")
+    _, _, _, _, _, prefix, before, after, ids = load.arguments(calls, 1, 10, "")
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-", prefix)
     body = orjson.loads(before + prefix + "0" * 12 + after)
     assert body["params"]["message"]["messageId"] == prefix + "0" * 12
@@ -64,8 +66,8 @@ def test_every_send_has_an_id_of_its_own_in_a_body_that_is_json() -> None:
 
 def test_a_body_without_an_id_is_sent_as_it_is() -> None:
     arguments = load.arguments(Calls("/jsonrpc", "tasks", "ListTasks", {"pageSize": 20}), 1, 10, "")
-    assert orjson.loads(arguments[5])["params"] == {"pageSize": 20}
-    assert arguments[6] == ""
+    assert orjson.loads(arguments[6])["params"] == {"pageSize": 20}
+    assert arguments[7] == ""
 
 
 def test_a_percentile_is_a_value_that_was_seen() -> None:
@@ -166,6 +168,44 @@ def test_a_short_run_counts_as_many_rows_as_answers(tmp_path: Path) -> None:
     assert result["states"] == {"completed": result["answers"]}
     assert result["answers"] > 100
     assert len(result["spreads"]) == len(only) + 4  # streams have two lines, sockets four
+
+
+NUMBERS = {
+    "normal load: 50 messages a second (< 0.5 cores)": {"per_second", "p95_ms", "serve_cpu"},
+    "calls of JSON-RPC (1,000 a second)": {"per_second", "serve_cpu"},
+    "- status (< 100 ms)": {"p95_ms"},
+    "- quick send (< 500 ms)": {"p95_ms"},
+    "- task send (< 200 ms)": {"p95_ms"},
+    "- card (< 100 ms)": {"p95_ms"},
+    "set-up of 100 streams at the same moment (< 300 ms)": {"p95_ms"},
+    "messages of one agent, each with its answer (50 a second)": {"per_second"},
+    "batch of 20 items (10 at the same time)": {"at_once"},
+    "memory of an instance (< 512 MB)": {"serve_mib"},
+    "question, direct": {"p95_ms"},
+    "question through both zones (< 50 ms added)": {"p95_ms", "added_ms"},
+}
+"""The numbers that the systems ask for, by the labels of their lines."""
+
+
+@pytest.mark.bench
+@pytest.mark.skipif(not load.has_wrk(), reason="the load comes from wrk, which is not installed")
+@pytest.mark.requirement("SPARC-08", "SPARC-14", "SPARC-15", "SPARC-16", "ZONE-13")
+def test_every_number_of_the_systems_is_measured(tmp_path: Path) -> None:
+    """Each call is answered, and each task is completed. The times are reported, and not asserted."""
+    written = tmp_path / "bench.json"
+    command = [*BENCH, "--shape", "sqlite", "--rounds", "1", "--seconds", "0.2", "--json", str(written)]
+    done = subprocess.run(
+        [*command, "--only", "seeds"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (result,) = orjson.loads(written.read_bytes())["results"]
+    assert result["equal"]
+    assert result["errors"] == 0
+    values = {line["label"]: line["values"] for line in result["rounds"]}
+    assert values.keys() == NUMBERS.keys()
+    for label, names in NUMBERS.items():
+        assert names <= values[label].keys(), label
+    assert values["batch of 20 items (10 at the same time)"]["at_once"] >= 10
 
 
 @pytest.mark.bench
