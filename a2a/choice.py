@@ -175,7 +175,7 @@ def _method_error(dialect: Dialect, home: Dialect | None) -> MethodNotFound:
     if home is None:
         return MethodNotFound()
     return MethodNotFound(
-        detail=f"it is a method of {home.version}, and by its A2A-Version this call is {dialect.version}"
+        detail=f"it is a method of {home.name}, and by its A2A-Version this call is in {dialect.name}"
     )
 
 

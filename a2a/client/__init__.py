@@ -6,7 +6,7 @@
 
 This is the only package in `a2a` that does input and output and reads the clock. The layers of a call:
 
-    Client, Stream     operations; repetition and resumption          (asynchronous, stream, patience, memory, news)
+    Client, Stream     operations; repetition and resumption          (asynchronous, systems, stream, patience, ...)
       |
     Link               one interface of an agent                      (link, cards, discovery)
       |
@@ -17,9 +17,9 @@ This is the only package in `a2a` that does input and output and reads the clock
     Http               bytes, credentials, limits; faults get names   (http, credentials, refusals, errors)
 """
 
-from a2a.client.answers import ConfigPage, SharedStream, TaskPage
+from a2a.client.answers import ConfigPage, SharedStream, TaskPage, Workflow
 from a2a.client.asynchronous import Client
-from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, VAPORA
+from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, SPARC, VAPORA, ZONE
 from a2a.client.conversation import Conversation
 from a2a.client.credentials import ApiKey, Bearer, ClientCredentials, Credentials
 from a2a.client.discovery import Trust
@@ -35,7 +35,9 @@ __all__ = [
     "REST",
     "RPC",
     "SOCKET",
+    "SPARC",
     "VAPORA",
+    "ZONE",
     "ApiKey",
     "Bearer",
     "Client",
@@ -53,5 +55,6 @@ __all__ = [
     "Timeouts",
     "Trust",
     "Update",
+    "Workflow",
     "text_of",
 ]

@@ -1,11 +1,12 @@
-"""Results that no server has as a value: pages of lists, and a shared stream as a client sees it."""
+"""Results that no server has as a value: pages of lists, a shared stream and a workflow as a client sees them."""
 
 from datetime import datetime
 
 from msgspec import Struct
 
 from a2a.shared_streams import SharedStreamState
-from a2a.types import Json, PushConfig, Task
+from a2a.types import Artifact, Json, PushConfig, Task
+from a2a.workflows import Phase, PhaseState, PhaseTaskDocument, WorkflowState
 
 
 class TaskPage(Struct, frozen=True, kw_only=True):
@@ -35,3 +36,33 @@ class SharedStream(Struct, frozen=True, kw_only=True):
     created_at: datetime
     closed_at: datetime | None = None
     metadata: Json | None = None
+
+
+class WorkflowPhase(Struct, frozen=True, kw_only=True):
+    """A phase of a workflow."""
+
+    phase: Phase
+    state: PhaseState
+    tasks: tuple[PhaseTaskDocument, ...] = ()
+    result_task_id: str | None = None
+    """The task with the result of the phase; None without a result."""
+    artifacts: tuple[Artifact, ...] = ()
+    """The result of the phase."""
+
+
+class Workflow(Struct, frozen=True, kw_only=True):
+    """A workflow of SPARC, as it is when the server answers."""
+
+    name: str
+    state: WorkflowState
+    phase: Phase
+    phases: tuple[WorkflowPhase, ...]
+    created_at: datetime
+    updated_at: datetime
+    agent_types: tuple[str, ...] = ()
+    configuration: Json
+    metrics: Json
+    runs_until: Phase | None = None
+    """The last phase of its execution; None while it is not executed."""
+    reason: str = ""
+    """Why its last execution stopped before its end."""

@@ -13,41 +13,35 @@ from uuid import uuid4
 import httpx
 from msgspec.structs import replace
 
-from a2a.client.answers import ConfigPage, SharedStream, TaskPage
+from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
-from a2a.client.conversation import Conversation
 from a2a.client.credentials import Bearer, Credentials
 from a2a.client.discovery import FoundCard, Trust, believe, find_card
-from a2a.client.errors import InvalidResponse, SharedStreamClosed, TaskNotCancelable, TaskNotFound, VersionNotSupported
+from a2a.client.errors import InvalidResponse, TaskNotCancelable, TaskNotFound, VersionNotSupported
 from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
 from a2a.client.patience import Retries, Timeouts, is_repeatable, repeat
 from a2a.client.refusals import parsed
 from a2a.client.stream import Listening, Stream
+from a2a.client.systems import SystemCalls, message_of
 from a2a.money import micros_of
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
     DeletePushConfig,
-    EndSharedStream,
-    FollowSharedStream,
     GetExtendedCard,
     GetPushConfig,
     GetTask,
     ListPushConfigs,
     ListTasks,
     Request,
-    SendChunk,
     SendMessage,
-    SendToSharedStream,
-    StartSharedStream,
     StreamMessage,
     SubscribeToTask,
 )
-from a2a.shared_streams import ChunkRole
 from a2a.states import QUIET, TaskState
-from a2a.types import Card, Interface, Json, Message, Part, PushConfig, Role, Task
+from a2a.types import Card, Interface, Json, Message, PushConfig, Task
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two reads of a task in a language whose calls do not wait: the first pause, and the longest."""
@@ -55,7 +49,7 @@ LARGEST = 100_000_000
 """The default limit of bytes, for an answer and for one event of a stream."""
 
 
-class Client:
+class Client(SystemCalls):
     """An agent on another server. The first call finds it by its card."""
 
     def __init__(
@@ -259,50 +253,6 @@ class Client:
             if not error.doubtful:
                 raise
 
-    # ---------------------------------------------------------- shared streams
-
-    async def start_shared_stream(
-        self, *participants: str, stream_id: str | None = None, metadata: Json | None = None
-    ) -> SharedStream:
-        """Begin a shared stream; with `stream_id` resume a paused one, and add participants."""
-        request = StartSharedStream(stream_id=stream_id, participants=participants, metadata=metadata)
-        return cast("SharedStream", await self.perform(request))
-
-    async def send_to_shared_stream(
-        self, stream_id: str, message: str | Message, *, role: ChunkRole = ChunkRole.USER
-    ) -> int:
-        """Send a message, which each agent of the stream answers. Return the number of its chunk."""
-        request = SendToSharedStream(stream_id=stream_id, parts=message_of(message).parts, role=role)
-        return cast("int", await self.perform(request))
-
-    async def send_chunk(
-        self,
-        stream_id: str,
-        chunk: str | Message,
-        sequence: int,
-        *,
-        is_last: bool = False,
-        role: ChunkRole = ChunkRole.USER,
-    ) -> int:
-        """Send a piece of a message under a number of the caller's own. Return the number of the chunk."""
-        parts = message_of(chunk).parts
-        request = SendChunk(stream_id=stream_id, parts=parts, role=role, sequence=sequence, is_last=is_last)
-        return cast("int", await self.perform(request))
-
-    async def end_shared_stream(self, stream_id: str, *, reason: str = "", pause: bool = False) -> None:
-        """Close a shared stream for good, or pause it."""
-        try:
-            await self.perform(EndSharedStream(stream_id=stream_id, reason=reason, pauses=pause))
-        except SharedStreamClosed as error:
-            # An earlier attempt, whose answer was lost, may have ended it.
-            if not error.doubtful:
-                raise
-
-    def follow_shared_stream(self, stream_id: str, *, after: int | None = None) -> Conversation:
-        """Follow the chunks of a shared stream: those after the number `after`, or those from now on."""
-        request = FollowSharedStream(stream_id=stream_id, after=after)
-        return Conversation(self.link, request, self._retries, self._clock)
-
     # ------------------------------------------------------------------- cards
 
     async def card(self) -> Card:
@@ -382,13 +332,6 @@ class Client:
             return False
         self._links = older
         return True
-
-
-def message_of(message: str | Message, task_id: str | None = None, context_id: str | None = None) -> Message:
-    """Return a message of the caller with an id, which is the same in all attempts to send it."""
-    if isinstance(message, str):
-        message = Message(message_id=str(uuid4()), role=Role.USER, parts=(Part(text=message),))
-    return replace(message, task_id=task_id or message.task_id, context_id=context_id or message.context_id)
 
 
 def _with_webhook_id(request: Request) -> Request:

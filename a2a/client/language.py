@@ -71,9 +71,9 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
         """Return the operation of a request. Raises LookupError."""
         if self.follow_up and type(request) is SendMessage and request.message.task_id is not None:
             return self.follow_up
-        for kind in type(request).__mro__:
-            if kind in self.operations:
-                return self.operations[kind]
+        # Exactly this class: the operation of its parent would leave out what the class adds, such as a phase.
+        if type(request) in self.operations:
+            return self.operations[type(request)]
         raise LookupError(f"{self.name} has no operation for {type(request).__name__}")
 
 

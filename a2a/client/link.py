@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.client import refusals
-from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, VAPORA
+from a2a.client.cards import ACP, ADR, REST, RPC, SOCKET, SPARC, VAPORA, ZONE
 from a2a.client.errors import InvalidParams, InvalidResponse, MethodNotFound
 from a2a.client.http import Exchange, Http
 from a2a.client.language import ClientLanguage, Operation, decoded
-from a2a.client.languages import acp, adr, rest_0_x, v0_2, v0_3, v1_0, vapora
+from a2a.client.languages import acp, adr, rest_0_x, sparc, v0_2, v0_3, v1_0, vapora, zone
 from a2a.client.transports import Transport
 from a2a.client.transports.adr import Adr
 from a2a.client.transports.jsonrpc import JsonRpc
@@ -64,6 +64,8 @@ WAYS = (
     Way(binding=VAPORA, language=vapora.LANGUAGE, transport=_rpc),
     Way(binding=ACP, language=acp.LANGUAGE, transport=_rpc),
     Way(binding=ADR, language=adr.LANGUAGE, transport=_adr),
+    Way(binding=ZONE, language=zone.LANGUAGE, transport=_rpc),
+    Way(binding=SPARC, language=sparc.LANGUAGE, transport=_rpc),
 )
 """All bindings and versions. Each language over each transport is a row."""
 

@@ -6,10 +6,13 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
+from a2a.batches import ExecuteBatch
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import ClientError
+from a2a.memory import DeleteMemory, StoreMemory
 from a2a.requests import Request, SendChunk, SendMessage, SendToSharedStream, StartSharedStream
 from a2a.retry_after import read_retry_after
+from a2a.workflows import ExecuteWorkflow
 
 Outcome = TypeVar("Outcome")
 
@@ -64,8 +67,10 @@ def is_repeatable(request: Request, messages: bool) -> bool:
             return messages
         case SendChunk():
             return True  # Its number is its id.
-        case SendToSharedStream() | StartSharedStream(stream_id=None):
+        case SendToSharedStream() | StartSharedStream(stream_id=None) | ExecuteBatch() | ExecuteWorkflow():
             return False
+        case StoreMemory() | DeleteMemory():
+            return request.if_version is None  # The first attempt changes the version.
         case _:
             return True
 

@@ -1,18 +1,21 @@
 """The client without `async`, for scripts: each call runs an event loop of its own until it has its result."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from a2a.client.answers import ConfigPage, SharedStream, TaskPage
+from a2a.client.answers import ConfigPage, SharedStream, TaskPage, Workflow
 from a2a.client.asynchronous import Client
 from a2a.client.discovery import Trust
 from a2a.client.stream import Stream
+from a2a.client.systems import MemoryCalls
 from a2a.client.updates import Update
+from a2a.memory import Memory
 from a2a.requests import Request
 from a2a.shared_streams import ChunkDocument
 from a2a.types import Card, Json, Message, PushConfig, Task
+from a2a.workflows import CapabilitiesDocument, Phase
 
 Value = TypeVar("Value")
 
@@ -156,6 +159,43 @@ class SyncClient:
         finally:
             self._run(conversation.close())
 
+    def execute(self, message: str | Message, **options: Any) -> Task:
+        """Execute the task that a message of a chat describes; see `Client.execute`."""
+        return self._run(self._client.execute(message, **options))
+
+    def send_in_phase(self, message: str | Message, **options: Any) -> Task | Message:
+        """Send a message in a phase of a workflow; see `Client.send_in_phase`."""
+        return self._run(self._client.send_in_phase(message, **options))
+
+    def stream_in_phase(self, message: str | Message, **options: Any) -> SyncStream:
+        """Send a message in a phase of a workflow, and follow its task live."""
+        return SyncStream(self._runner, self._client.stream_in_phase(message, **options))
+
+    def set_phase(self, workflow: str, phase: Phase, **options: Any) -> Workflow:
+        """Have a workflow enter a phase; see `Client.set_phase`."""
+        return self._run(self._client.set_phase(workflow, phase, **options))
+
+    def execute_workflow(self, workflow: str, message: str | Message | None = None, **options: Any) -> Workflow:
+        """Run phases of a workflow; see `Client.execute_workflow`."""
+        return self._run(self._client.execute_workflow(workflow, message, **options))
+
+    def get_workflow(self, workflow: str) -> Workflow:
+        """Return a workflow as it is now."""
+        return self._run(self._client.get_workflow(workflow))
+
+    def capabilities(self) -> CapabilitiesDocument:
+        """Return what the agent can do for this caller."""
+        return self._run(self._client.capabilities())
+
+    def execute_batch(self, operation: str, items: Sequence[str | Message], **options: Any) -> Task:
+        """Do one operation to many tasks; see `Client.execute_batch`."""
+        return self._run(self._client.execute_batch(operation, items, **options))
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the caller. Use the methods whose name ends in `_now`."""
+        return Memory(SyncMemoryCalls(self._client, self._runner))
+
     def card(self) -> Card:
         """Return the public card of the agent."""
         return self._run(self._client.card())
@@ -171,6 +211,18 @@ class SyncClient:
     def perform(self, request: Request) -> Any:
         """Return the result of a request of a2a/requests.py."""
         return self._run(self._client.perform(request))
+
+
+class SyncMemoryCalls(MemoryCalls):
+    """The way of a client without `async` to the memory."""
+
+    def __init__(self, client: Client, runner: asyncio.Runner) -> None:
+        super().__init__(client)
+        self._runner = runner
+
+    def ask_now(self, request: Request) -> Any:
+        """Perform a request. Raises ClientError."""
+        return self._runner.run(self.ask(request))
 
 
 async def _next(values: AsyncIterator[Value]) -> Value | None:

@@ -1,6 +1,6 @@
 """Our client as a speaker of the story: what chapters say in 1.0 it asks in its own language, and answers in 1.0."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,19 +9,22 @@ import httpx
 import orjson
 from msgspec.structs import replace
 
-from a2a.client import VAPORA, Client, ServerError, Timeouts, Update
+from a2a.client import ADR, SPARC, VAPORA, ZONE, Client, ServerError, Timeouts, Update
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
 from a2a.dialects.v1_0 import DIALECT, encode_card
 from a2a.dialects.webhooks import encode_flat
 from a2a.events import ArtifactAdded, StatusChanged
-from a2a.requests import Request, StreamMessage, SubscribeToTask
+from a2a.requests import Execute, Request, SendMessage, StreamMessage, SubscribeToTask
 from a2a.types import Card, Interface, Message, PushConfig, Task
 from tests.conftest import NO_TLS, PATIENCE
+from tests.support.adr_speaker import AdrSpeaker
 from tests.support.doors import LiveDoor
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.sparc_speaker import in_words_of_a2a
 from tests.support.speaker import Frame, Json, Refused
 from tests.support.vapora_speaker import CODES
+from tests.support.zone_speaker import TOKEN, ZoneSpeaker
 
 
 @dataclass(kw_only=True)
@@ -116,6 +119,74 @@ class VaporaClientSpeaker(ClientSpeaker):
     def told(self, error: ServerError) -> Refused:
         refused = super().told(error)
         return Refused(refused.error | {"code": CODES[error.reason]})
+
+
+@dataclass(kw_only=True)
+class SparcClientSpeaker(ClientSpeaker):
+    """A client of SPARC at its path, which gives errors back in the words of A2A."""
+
+    def ways(self) -> dict[str, Any]:
+        assert isinstance(self.door, LiveDoor)
+        return {"interface": Interface(url=f"{self.door.url}/sparc", binding=SPARC, version=self.language)}
+
+    def told(self, error: ServerError) -> Refused:
+        refused = super().told(error)
+        words = in_words_of_a2a({"data": error.details})
+        info = refused.error["data"][0] | {"details": str(words["data"])}
+        return Refused(refused.error | {"message": words["message"], "data": [info]})
+
+
+@dataclass(kw_only=True)
+class ZoneClientSpeaker(ClientSpeaker):
+    """A client of zones, which executes messages, and gives errors back with the codes of A2A."""
+
+    untold: ClassVar[Mapping[str, str]] = ZoneSpeaker.untold
+    lacks: ClassVar[frozenset[str]] = ZoneSpeaker.lacks
+    reason_of_ended = ZoneSpeaker.reason_of_ended
+
+    def ways(self) -> dict[str, Any]:
+        assert isinstance(self.door, LiveDoor)
+        return {"interface": Interface(url=f"{self.door.url}/jsonrpc", binding=ZONE, version=self.language)}
+
+    def request(self, wish: str, params: Any) -> Request:
+        request = super().request(wish, params)
+        if not isinstance(request, SendMessage):
+            return request
+        return Execute(
+            message=request.message,
+            agent=(request.metadata or {}).get("agent"),
+            return_immediately=request.return_immediately,
+            metadata={"zone": {"channel": "C1"}},
+            secrets={"bot_token": TOKEN},
+        )
+
+    def is_task(self, task: Json) -> None:
+        assert task["id"]
+
+    def told(self, error: ServerError) -> Refused:
+        refused = super().told(error)
+        return Refused(refused.error | {"code": CODES[error.reason]})
+
+
+@dataclass(kw_only=True)
+class AdrClientSpeaker(ClientSpeaker):
+    """A client of ADR-002, whose calls name agents."""
+
+    untold: ClassVar[Mapping[str, str]] = AdrSpeaker.untold
+    lacks: ClassVar[frozenset[str]] = AdrSpeaker.lacks
+
+    def ways(self) -> dict[str, Any]:
+        assert isinstance(self.door, LiveDoor)
+        return {"interface": Interface(url=self.door.url, binding=ADR, version=self.language)}
+
+
+KINDS: dict[str, type[ClientSpeaker]] = {
+    VAPORA: VaporaClientSpeaker,
+    SPARC: SparcClientSpeaker,
+    ZONE: ZoneClientSpeaker,
+    ADR: AdrClientSpeaker,
+}
+"""The speakers of bindings that no card lists."""
 
 
 async def frames_of(first: Update, rest: AsyncIterator[Update]) -> AsyncIterator[Frame]:

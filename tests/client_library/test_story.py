@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from a2a.client import REST, RPC, SOCKET, VAPORA
-from tests.client_library.speaking import ClientSpeaker, VaporaClientSpeaker
+from a2a.client import ADR, REST, RPC, SOCKET, SPARC, VAPORA, ZONE
+from tests.client_library.speaking import KINDS, ClientSpeaker
 from tests.conftest import Server
 from tests.support.chapters import CHAPTERS
 from tests.support.doors import LiveDoor
@@ -27,21 +27,24 @@ WAYS = (
     *((version, binding) for version in ("1.0", "0.3", "0.2") for binding in (RPC, REST)),
     ("1.0", SOCKET),
     ("0.3", VAPORA),
+    ("0.2", SPARC),
+    ("1.0", ZONE),
+    ("002", ADR),
 )
-"""Versions and bindings of our cards; 0.2, whose card is that of JSON-RPC and REST; and VAPORA, which no card lists."""
+"""Versions and bindings of our cards; 0.2, whose card is that of JSON-RPC and REST; and those that no card lists."""
 STORY: list[Any] = [
     pytest.param(binding, version, chapter, id=f"{chapter.name}-{version}-{binding}")
     for version, binding in WAYS
     for chapter in CHAPTERS
-    if chapter.needs in {"", *ClientSpeaker.traits} and chapter.name not in ABOUT_THE_WIRE
+    if chapter.suits(KINDS.get(binding, ClientSpeaker)) and chapter.name not in ABOUT_THE_WIRE
 ]
 
 
 @pytest.mark.parametrize(("binding", "version", "chapter"), STORY)
-@pytest.mark.requirement("ADR-14")
+@pytest.mark.requirement("ADR-14", "ZONE-01", "SPARC-01")
 def test_our_client_tells_the_story(server: Server, binding: str, version: str, chapter: Chapter) -> None:
     def speaker(key: str) -> ClientSpeaker:
-        kind = VaporaClientSpeaker if binding == VAPORA else ClientSpeaker
+        kind = KINDS.get(binding, ClientSpeaker)
         return kind(door=LiveDoor(server.url), key=key, binding=binding, language=version)
 
     asyncio.run(chapter.tell(Cast(speaker(server.owner), speaker(server.owner), speaker(server.stranger))))

@@ -4,7 +4,7 @@ from a2a.client.language import ClientLanguage, Operation
 from a2a.client.languages import acp_streams
 from a2a.client.refusals import Numbers
 from a2a.client.updates import Update
-from a2a.dialects.acp.column import COLUMN
+from a2a.dialects.acp.faults import COLUMN
 from a2a.dialects.acp.values import NOTES, decode_part, encode_message, split_marked
 from a2a.dialects.acp.values import STATES as NAMES
 from a2a.dialects.params import read_time
