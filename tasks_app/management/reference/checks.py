@@ -1,4 +1,4 @@
-"""The page of checks, generated from the docstrings in tasks_app/checks.py."""
+"""The page of checks, generated from the docstrings in tasks_app/checks."""
 
 import ast
 import inspect
@@ -16,7 +16,8 @@ ROW = re.compile(r"^(a2a\.[EW]\d+): (.+?)(?=^a2a\.|\Z)", re.MULTILINE | re.DOTAL
 
 def make() -> str:
     """Return the page."""
-    functions = [node for node in ast.parse(inspect.getsource(checks)).body if isinstance(node, ast.FunctionDef)]
-    texts = {id: sentence(text) for node in functions for id, text in ROW.findall(ast.get_docstring(node) or "")}
+    nodes = [node for module in checks.MODULES for node in ast.parse(inspect.getsource(module)).body]
+    docstrings = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, ast.FunctionDef)]
+    texts = {id: sentence(text) for docstring in docstrings for id, text in ROW.findall(docstring)}
     rows = [(code(id), text[:1].upper() + text[1:]) for id, text in sorted(texts.items())]
     return page("Checks", INTRODUCTION, table(("Check", "What is wrong"), rows))
