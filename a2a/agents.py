@@ -15,7 +15,10 @@ caller gets a fixed sentence with a reference.
 
 import difflib
 import inspect
-from collections.abc import Callable, Container, Iterator
+import threading
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TypeVar, Unpack, get_type_hints, overload
 
 import msgspec
@@ -115,20 +118,47 @@ class Agent(Struct, frozen=True, kw_only=True):
 
 
 class Registry:
-    """The agents of this process, by name."""
+    """The agents of this process, by name.
+
+    A change puts a new table in place of the old one, so that a reader of any thread sees all of it or none.
+    """
 
     def __init__(self) -> None:
         self._agents: dict[str, Agent] = {}
+        self._changing = threading.Lock()
         self.revision = 0
         """The number of changes, for caches of what depends on the agents."""
 
     def add(self, new: Agent) -> None:
         """Register an agent. Raises AgentDefinitionError if another function has its name."""
-        old = self._agents.get(new.name)
-        if old is not None and where(old.function) != where(new.function):
-            raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
-        self._agents[new.name] = new
-        self.revision += 1
+        staged = _STAGED.get()
+        if staged is not None:
+            _check_name(new, staged)
+            staged[new.name] = new
+        else:
+            self.swap((), {new.name: new})
+
+    @contextmanager
+    def staging(self) -> Iterator[dict[str, Agent]]:
+        """Collect the agents that this thread defines meanwhile in a table of their own, which `swap` takes."""
+        table: dict[str, Agent] = {}
+        token = _STAGED.set(table)
+        try:
+            yield table
+        finally:
+            _STAGED.reset(token)
+
+    def swap(self, old: Container[str], new: Mapping[str, Agent]) -> None:
+        """Put agents in place of those with the old names, all at once.
+
+        Raises AgentDefinitionError, and changes nothing, if another function has one of the new names.
+        """
+        with self._changing:
+            table = {name: agent for name, agent in self._agents.items() if name not in old}
+            for agent in new.values():
+                _check_name(agent, table)
+            self._agents = table | dict(new)
+            self.revision += 1
 
     def get(self, name: str) -> Agent | None:
         """Return the agent of a name, or None."""
@@ -149,11 +179,21 @@ class Registry:
         return tuple(sorted(self._agents))
 
     def __iter__(self) -> Iterator[Agent]:
-        return iter([self._agents[name] for name in self.names()])
+        table = self._agents
+        return iter([table[name] for name in sorted(table)])
 
 
+_STAGED: ContextVar[dict[str, Agent] | None] = ContextVar("_STAGED", default=None)
+"""The table that collects the agents of a thread, if one does."""
 registry = Registry()
 """The agents of this process, which @agent adds to."""
+
+
+def _check_name(new: Agent, table: Mapping[str, Agent]) -> None:
+    """Raise AgentDefinitionError if another function has the name of an agent in a table."""
+    old = table.get(new.name)
+    if old is not None and where(old.function) != where(new.function):
+        raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
 
 
 def where(function: Callable[..., Any]) -> str:

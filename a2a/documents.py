@@ -60,9 +60,15 @@ Encoded = bytes | Pieces
 def split_text(text: str) -> list[bytes]:
     """Return a text in UTF-8, in pieces. A text that may contain references to files is not cut, so that no reference
     is."""
-    if len(text) <= PIECE or SCHEME in text:
+    if len(text) <= PIECE or _may_refer(text):
         return [text.encode()]
     return [text[place : place + PIECE].encode() for place in range(0, len(text), PIECE)]
+
+
+def _may_refer(text: str) -> bool:
+    """Return whether a large text contains the scheme of references to files. It is searched piece by piece."""
+    size = PIECE + len(SCHEME) - 1
+    return any(SCHEME in text[place : place + size] for place in range(0, len(text), PIECE))
 
 
 def encode_pieces(texts: list[str]) -> Encoded:

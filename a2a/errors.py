@@ -81,6 +81,10 @@ class InvalidRequest(Error):
     sentence = "Request payload validation error"
 
 
+class NotOverTls(InvalidRequest, twin=True):
+    """The call did not come over TLS, and its language demands it."""
+
+
 class MethodNotFound(Error):
     """The version of the call has no method of this name. Over REST: the path does not exist."""
 
@@ -246,6 +250,12 @@ class ChunkConflict(IdempotencyConflict, twin=True):
     """The caller has used the sequence before, for a chunk of the same message with other content."""
 
     sentence = "Invalid parameters: this sequence was used before, for another chunk of the message"
+
+
+class RequestConflict(IdempotencyConflict, twin=True):
+    """The caller has used the `X-Request-ID` before, for another call."""
+
+    sentence = "Invalid parameters: this X-Request-ID was used before with another call"
 
 
 class Unauthenticated(Error):

@@ -1,7 +1,7 @@
 """The matrix of errors: every error of a2a/errors.py in every language. A column is data of its language."""
 
 from a2a.dialects import adr, errors_1_0, v0_2, v0_3, v1_0, vapora, zone
-from a2a.dialects.acp.column import COLUMN as ACP
+from a2a.dialects.acp.faults import COLUMN as ACP
 from a2a.dialects.sparc.column import COLUMN as SPARC
 from a2a.language import Column
 

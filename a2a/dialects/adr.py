@@ -83,7 +83,10 @@ def encode_bare_error(error: Error, status: int, name: str) -> Json:
 
 
 def words(error: Error) -> Error:
-    """Return an operation's error in the words of ADR-002, where an unknown name is an unknown method."""
+    """Return an operation's error in the words of ADR-002, where an unknown name is an unknown method, and the id of a
+    request is that of its message."""
+    if isinstance(error, errors.IdempotencyConflict) and "messageId" in error.facts:
+        return errors.RequestConflict(requestId=error.facts["messageId"])
     if isinstance(error, errors.UnknownAgent) and "method" in error.facts:
         method = error.facts["method"]
         return errors.MethodNotFound(method=method, detail=f"no agent and no skill of this server is called {method!r}")

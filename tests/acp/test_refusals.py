@@ -87,6 +87,7 @@ def test_a_call_over_plain_http_is_refused_in_production(owner: Person, producti
     error = error_of("tasks.get", {"taskId": "t"}, owner.key)
     assert error["code"] == -32600
     assert "TLS" in error["data"]["detail"]
+    assert error["data"]["suggestion"] == "Send the call to the https or wss address of this server"
     wire = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
     assert post(wire, owner.key)[2]["error"]["code"] == -32001, "other languages have no such rule"
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from a2a.choice import CallError
 from a2a.envelopes import Member
 from a2a.errors import Error
@@ -18,6 +20,13 @@ def member(method: str, params: Any = None) -> Member:
 
 def choose(method: str, version: str | None, pin: str | None = None) -> tuple[Language, Method]:
     return RPC.choose(member(method), version, pin)
+
+
+def refused(method: str, version: str | None) -> CallError:
+    """Return the refusal of a call for which no language can be chosen."""
+    with pytest.raises(CallError) as caught:
+        choose(method, version)
+    return caught.value
 
 
 def neutral(error: Error) -> dict[str, Any]:

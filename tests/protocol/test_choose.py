@@ -2,10 +2,10 @@
 
 import pytest
 
-from a2a.choice import CallError
 from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.dialects.card_choice import CardFile, Form, card_encoder, hybrid_card
-from tests.protocol.speaking import BY_VERSION, choose, wire
+from a2a.language import Dialect
+from tests.protocol.speaking import BY_VERSION, choose, refused, wire
 from tests.wire.values import CARD
 
 NEW, OLD, OLDEST = (BY_VERSION[version] for version in ("1.0", "0.3", "0.2"))
@@ -31,12 +31,6 @@ ODD = [
     ),
     *("-1.0", "1.-0", "\u0661.\u0660", "1.0\0", "\0", " "),
 ]
-
-
-def refused(method: str, version: str | None) -> CallError:
-    with pytest.raises(CallError) as caught:
-        choose(method, version)
-    return caught.value
 
 
 def form(path: CardFile, version: str | None) -> Form:
@@ -76,17 +70,17 @@ def test_a_slash_method_does_not_exist_in_1_0(method: str, version: str) -> None
     assert refusal.language is NEW
     said = wire(refusal)
     assert (said["code"], said["message"]) == (-32601, "Method not found")
-    assert "it is a method of 0.3, and by its A2A-Version this call is 1.0" in str(said["data"])
+    assert "it is a method of a2a-0.3, and by its A2A-Version this call is in a2a-1.0" in str(said["data"])
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("0.3", OLD), ("0.3.0", OLD), ("0.2", OLDEST), ("0.2.9", OLDEST)])
 @pytest.mark.parametrize("method", PASCAL)
-def test_a_pascal_case_method_does_not_exist_in_0_x(method: str, version: str, dialect: object) -> None:
+def test_a_pascal_case_method_does_not_exist_in_0_x(method: str, version: str, dialect: Dialect) -> None:
     refusal = refused(method, version)
     assert refusal.language is dialect
     said = wire(refusal)
     assert (said["code"], said["message"]) == (-32601, "Method not found")
-    assert "it is a method of 1.0, and by its A2A-Version this call is 0." in str(said["data"])
+    assert f"it is a method of a2a-1.0, and by its A2A-Version this call is in {dialect.name}" in str(said["data"])
 
 
 def test_the_extended_card_is_no_method_of_0_2() -> None:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from a2a.dialects.json.history import History
 from a2a.dialects.json.json_1_0 import document, event_document
-from a2a.documents import PIECE, SMALL, Pieces, TaskDocument
+from a2a.documents import PIECE, SMALL, Pieces, TaskDocument, split_text
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
-from a2a.files import reference
+from a2a.files import SCHEME, reference
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role
 from tests.protocol.events import NEW, chunk, message, status
@@ -51,6 +51,12 @@ def test_a_long_message_goes_in_pieces_and_one_that_refers_to_files_whole() -> N
         assert max(map(len, parts)) <= most
         assert [b"taskdesk-file" in part for part in parts].count(True) == len(said.parts) - 1
     assert len(parts) == 1
+
+
+def test_a_reference_is_found_wherever_a_long_text_would_be_cut() -> None:
+    for place in range(PIECE - len(SCHEME) - 1, PIECE + 2):
+        text = "x" * place + SCHEME + "x" * PIECE
+        assert split_text(text) == [text.encode()], place
 
 
 @pytest.mark.parametrize("length", [None, 0, 1, 2, 9])

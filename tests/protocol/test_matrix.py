@@ -105,7 +105,9 @@ def test_reasons_name_a_row_and_twins_have_none() -> None:
     assert len({error.reason for error in errors.ALL}) == len(errors.ALL)
     twins = {errors.InvalidKey: errors.Unauthenticated, errors.InvalidTicket: errors.Unauthenticated}
     for twin, row in (
-        twins | {errors.TooManyCalls: errors.RateLimited, errors.ChunkConflict: errors.IdempotencyConflict}
+        twins
+        | {errors.TooManyCalls: errors.RateLimited, errors.ChunkConflict: errors.IdempotencyConflict}
+        | {errors.RequestConflict: errors.IdempotencyConflict, errors.NotOverTls: errors.InvalidRequest}
     ).items():
         assert (twin.row, twin.reason, twin in errors.ALL) == (row, row.reason, False)
 

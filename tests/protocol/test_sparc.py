@@ -11,7 +11,7 @@ from a2a.dialects.sparc.streams import named_frame
 from a2a.envelopes import jsonrpc
 from a2a.errors import Error, InvalidParams
 from a2a.languages import ALL
-from tests.protocol.speaking import choose
+from tests.protocol.speaking import choose, refused, wire
 
 
 @pytest.mark.requirement("SPARC-01")
@@ -23,6 +23,13 @@ def test_a_pin_chooses_it_and_without_one_nothing_changes() -> None:
         assert choose(method, "0.3", "sparc")[0] is v0_3.DIALECT
         assert choose(method, None)[0] is v0_3.DIALECT
         assert choose(method, "0.2")[0] is v0_2.DIALECT
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_a_call_of_its_method_in_another_language_is_told_which_language_has_it(version: str) -> None:
+    refusal = refused("sparc/execute", version)
+    assert refusal.language is ALL.by_name[f"a2a-{version}"]
+    assert f"it is a method of sparc, and by its A2A-Version this call is in a2a-{version}" in str(wire(refusal))
 
 
 def test_it_is_on_no_card() -> None:

@@ -140,7 +140,7 @@ SPARC = rows(
     "A server takes less than 512 MB of memory.",
     "A workflow routes by phase, and shares state and data.",
     "Each agent has a WebSocket, with JSON-RPC inside.",
-    "gRPC is optional.",
+    Requirement("gRPC is optional.", "JSON-RPC, REST and WebSocket carry all methods, and there is no gRPC door"),
     "`GET /health` gives a status, a version, an uptime and metrics.",
     "`GET /metrics` gives JSON where that is asked for.",
     "Profiles have defaults for pings, times and concurrency.",

@@ -1,5 +1,6 @@
 """A speaker of SPARC: A2A 0.2 at another path, whose events have names and whose errors have data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -54,10 +55,31 @@ class SparcSpeaker(OldSpeaker):
         """Return an answer whose error has the message and the detail of A2A, and no id of its call."""
         if "error" not in answer:
             return answer
-        data = dict(answer["error"]["data"])
-        assert data.pop("requestId") == answer["id"]
-        sentence, details = SENTENCES[data["reason"]], data.pop("details")
-        message = details if details.startswith(f"{sentence}:") else sentence
-        if details not in {message, NO_TASK}:
-            data["detail"] = details
-        return answer | {"error": answer["error"] | {"message": message, "data": data}}
+        assert answer["error"]["data"]["requestId"] == answer["id"]
+        return answer | {"error": in_words_of_a2a(answer["error"])}
+
+
+OTHERS = "a method that SPARC lacks is answered in another version of A2A, which the same address speaks"
+
+
+@dataclass(kw_only=True)
+class PinnedSparcSpeaker(SparcSpeaker):
+    """A client of SPARC where other languages are too, by a key that is pinned to it."""
+
+    path: str = "/jsonrpc"
+    untold: ClassVar[Mapping[str, str]] = {
+        "versions_are_held_to": "a version wins over the pin of a key",
+        "a_batch_is_answered_in_its_order_without_its_notifications": OTHERS,
+        "what_is_not_offered_is_refused_with_its_code": OTHERS,
+        "the_card_for_callers_who_are_known_is_theirs_by_scope_and_version": OTHERS,
+    }
+
+
+def in_words_of_a2a(error: Json) -> Json:
+    """Return an error with the message and the detail of A2A, and without the id of its call."""
+    data = {name: value for name, value in error["data"].items() if name != "requestId"}
+    sentence, details = SENTENCES[data["reason"]], data.pop("details")
+    message = details if details.startswith(f"{sentence}:") else sentence
+    if details not in {message, NO_TASK}:
+        data["detail"] = details
+    return error | {"message": message, "data": data}

@@ -1,4 +1,4 @@
-"""The error objects of ACP: the names of its numbers, and `data` that says what to do. The numbers are in column.py."""
+"""The errors of ACP: their numbers and names, and `data` that says what to do."""
 
 import re
 from typing import Any
@@ -17,8 +17,43 @@ from a2a.errors import (
     Unavailable,
     entry,
 )
+from a2a.language import Cell, Column
 from a2a.types import Json
 
+COLUMN: Column = {
+    errors.ParseError: Cell(-32700),
+    errors.InvalidRequest: Cell(-32600),
+    errors.MethodNotFound: Cell(-32601),
+    errors.InvalidParams: Cell(-32602),
+    errors.IdempotencyConflict: Cell(-38012, 409),
+    errors.Internal: Cell(-32603),
+    errors.TaskNotFound: Cell(-40001),
+    errors.TaskNotCancelable: Cell(-40002),
+    errors.TaskEnded: Cell(-40002),
+    errors.PushNotSupported: Cell(-38003),
+    errors.UnsupportedOperation: Cell(-38004),
+    errors.ContentTypeNotSupported: Cell(-32602),
+    errors.InvalidAgentResponse: Cell(-32603),
+    errors.ExtendedCardNotConfigured: Cell(-38004),
+    errors.ExtensionSupportRequired: Cell(-32600),
+    errors.VersionNotSupported: Cell(-32600),
+    errors.SharedStreamNotFound: Cell(-40003),
+    errors.SharedStreamClosed: Cell(-40004),
+    errors.MemoryNotFound: Cell(-40001),
+    errors.WorkflowNotFound: Cell(-40001),
+    errors.PhaseRefused: Cell(-38004),
+    errors.UnknownAgent: Cell(-40005),
+    errors.BudgetExceeded: Cell(-38006),
+    errors.Timeout: Cell(-38007),
+    errors.RateLimited: Cell(-38008, 429),
+    errors.Unauthenticated: Cell(-40007, 401),
+    errors.ExpiredKey: Cell(-40009, 401),
+    errors.MissingScope: Cell(-40008, 403),
+    errors.PermissionDenied: Cell(-40006, 403),
+    errors.Unavailable: Cell(-38013, 503),
+}
+"""The numbers of ACP, from -40001 to -40009, and those of JSON-RPC. Numbers from -38000 to -38999 are additions of this
+server, for errors that ACP lacks. ACP answers errors with HTTP 200, except those that HTTP itself knows."""
 NAMES: dict[int, str] = {
     -32700: "Parse error",
     -32600: "Invalid Request",
@@ -39,6 +74,7 @@ NAMES: dict[int, str] = {
 SUGGESTIONS: dict[type[Error], str] = {
     errors.ParseError: "Send one JSON-RPC 2.0 request, or an array of them, as UTF-8 JSON",
     errors.InvalidRequest: "Send an object with jsonrpc, method, params and id, and no other members",
+    errors.NotOverTls: "Send the call to the https or wss address of this server",
     errors.MethodNotFound: "Call rpc.discover for the methods of this server",
     errors.InvalidParams: "Correct the field and send the request again",
     errors.Internal: "Try again later, and give the reference to the operator of this server",
@@ -68,7 +104,7 @@ SUGGESTIONS: dict[type[Error], str] = {
     errors.IdempotencyConflict: "Send the other content with a messageId or a sequence of its own",
     errors.Unavailable: "Wait the seconds of retryAfter and send the request again",
 }
-"""A sentence for each error that says what its caller can do."""
+"""A sentence for each error that says what its caller can do. A twin without one has that of its row."""
 DESCRIPTIONS: dict[type[Error], str] = {
     errors.Unauthenticated: "The call has no access token",
     errors.InvalidKey: "The access token is unknown, revoked or expired",
@@ -89,7 +125,9 @@ class Fault(Struct):
 
 def encode_error(error: Error, code: int) -> Json:
     """Return the error object. It never names other tasks than the one of the call."""
-    data: Json = {"suggestion": entry(SUGGESTIONS, error, "suggestion in ACP"), "reason": error.reason}
+    own = SUGGESTIONS.get(type(error))
+    suggestion = entry(SUGGESTIONS, error, "suggestion in ACP") if own is None else own
+    data: Json = {"suggestion": suggestion, "reason": error.reason}
     return {"code": code, "message": NAMES.get(code, error.sentence), "data": data | _details(error)}
 
 

@@ -5,13 +5,12 @@ import re
 from a2a.choice import Row, by_method
 from a2a.dialects.acp import faults, following, notifications, streams, tasks
 from a2a.dialects.acp.card import encode_card
-from a2a.dialects.acp.column import COLUMN
 from a2a.language import Language
 
 LANGUAGE = Language(
     name="acp",
     methods=tasks.METHODS | following.METHODS | notifications.METHODS | streams.METHODS,
-    column=COLUMN,
+    column=faults.COLUMN,
     encode_error=faults.encode_error,
     error_type=faults.Fault,
     encode_frame=following.encode_first,

@@ -155,6 +155,10 @@ def test_another_call_under_its_id_is_a_conflict(server: Server, method: str, pa
     run(server, lambda agent: agent.invoke("form-coroutine", {"text": "x"}, request_id=request_id))
     error = refused(server, lambda agent: agent.invoke(method, params, request_id=request_id))
     assert (error.code, error.reason, error.status) == (-38012, "IDEMPOTENCY_CONFLICT", 409)
+    assert (str(error), error.data["requestId"]) == (
+        "Invalid parameters: this X-Request-ID was used before with another call",
+        request_id,
+    )
     assert tasks_of(server, request_id) == 1
 
 

@@ -1,30 +1,18 @@
 """Every flow and error of SPARC's text by a client of that text, against a running server."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.conftest import NO_TLS, Server, running_server, until
+from tests.conftest import NO_TLS, Server, until
 from tests.seeds.sparc.client import LIST, PHASES, SEND, SET_PHASE, STREAM, WEBHOOK, Refused, SparcClient
+from tests.seeds.sparc.conftest import PINNED
 
 pytestmark = pytest.mark.storage
-PINNED = "tdk_key-of-a-client-that-is-pinned-to-sparc"
-_SCRIPT = f"""
-from tasks_app.callers import access
-access.new_key("sparc", key="{PINNED}", language="sparc")
-"""
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder: Path = tmp_path_factory.mktemp("sparc")
-    with running_server(folder, script=_SCRIPT, A2A_OUTBOUND_LOOPBACK="true") as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 server."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from tests.conftest import NO_TLS, Server, until
 from tests.seeds.zone.client import ExecutionError, VerificationZone
+from tests.support.desk import logged_in
 
 pytestmark = pytest.mark.storage
 
@@ -116,6 +118,38 @@ def test_a_thousand_calls_are_found_with_their_answers_by_their_ids(zone: Verifi
     until(lambda: len(server.rows(query)) == 1000, "each call is recorded")
     for rpc_id, outcome, answer in server.rows(query):
         assert (outcome, json.loads(answer)["id"]) == ("error", rpc_id)
+
+
+@pytest.mark.requirement("ZONE-12")
+def test_an_operator_finds_a_thousand_executions_by_their_ids(zone: VerificationZone, server: Server) -> None:
+    """Every fortieth is looked for on the pages of the admin, by its id: the call stands beside its own answer."""
+    mark, tasks = uuid4().hex, dict[str, str]()
+    for first in range(0, 1000, 100):
+        batch = [
+            {
+                "jsonrpc": "2.0",
+                "id": f"{mark}-{number}",
+                "method": "execute_task",
+                "params": {"channel": "C", "text": f"words {mark} {number}", "bot_token": "xoxb-1"},
+            }
+            for number in range(first, first + 100)
+        ]
+        for answer in zone.http.post(f"{zone.url}/jsonrpc", json=batch).json():
+            tasks[answer["id"]] = answer["result"]["task_id"]
+    assert len(tasks) == len(set(tasks.values())) == 1000
+    query = f"select count(*) from tasks_app_exchange where rpc_id like '{mark}-%' and outcome <> ''"  # noqa: S608
+    until(lambda: server.rows(query) == [(1000,)], "each call is recorded")
+    password = (server.log.parent / "admin.password").read_text(encoding="utf-8").strip()
+    with logged_in(server.url, "admin", password) as operator:
+        for number in range(7, 1000, 40):
+            rpc_id = f"{mark}-{number}"
+            found = operator.get("/admin/tasks_app/exchange/", params={"q": rpc_id}).text
+            (path,) = set(re.findall(r'"(/admin/tasks_app/exchange/[0-9a-f-]{36}/change/)', found))
+            page = operator.get(path).text
+            request, _, response = page.partition('id="td-response"')
+            assert all(words in request for words in (rpc_id, f"words {mark} {number}&quot;")), rpc_id
+            assert all(words in response for words in (rpc_id, tasks[rpc_id], f"words {mark} {number}&quot;")), rpc_id
+            assert "xoxb-1" not in page
 
 
 @pytest.mark.requirement("ZONE-13")
