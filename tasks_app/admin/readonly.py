@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import ForeignKeyRawIdWidget
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import CharField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -16,7 +16,7 @@ from django.utils.text import capfirst
 
 from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
-from tasks_app.admin.text import reveal
+from tasks_app.admin.text import format_owner, reveal
 from tasks_app.operators import reach
 from tasks_app.operators.audit import ADMIN, Operator, operator_of
 
@@ -117,6 +117,10 @@ class LogTable(ReadOnly[M]):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestList]:
         return NewestList
 
+    @admin.display(description="owner")
+    def show_owner(self, row: Any) -> str:
+        return format_owner(row)
+
     def add_columns(self, request: HttpRequest, rows: list[M]) -> None:
         """Set attributes on the rows of one page of the list, for columns from other tables."""
 
@@ -129,7 +133,11 @@ class LogTable(ReadOnly[M]):
         # PostgreSQL refuses to search for U+0000.
         if "\0" in pk:
             return None
-        row: M | None = reach.limit(request.user, self.get_queryset_for_page()).filter(pk=pk).first()
+        try:
+            key = self.opts.pk.to_python(pk)
+        except ValidationError:
+            return None
+        row: M | None = reach.limit(request.user, self.get_queryset_for_page()).filter(pk=key).first()
         return row
 
     def select_visible(self, request: HttpRequest, ids: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from a2a.dialects.json.json_1_0 import decode_part
 from tasks_app.admin.acting import ActionTable, format_count
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.readonly import BROKEN, Fact, link
-from tasks_app.admin.text import format_time, reveal
+from tasks_app.admin.text import format_owner, format_time, reveal
 from tasks_app.admin.timeline import quote_parts
 from tasks_app.models import Chunk, Participant, SharedStream
 from tasks_app.operations import shared_stream_acts as acts
@@ -41,10 +41,6 @@ class SharedStreamAdmin(ActionTable[SharedStream]):
     search_columns = ("pk",)
     search_help_text = "An exact id of a shared stream."
     actions = ("close", "pause", "resume")
-
-    @admin.display(description="owner")
-    def show_owner(self, row: SharedStream) -> str:
-        return reveal(f"{row.owner.name} ({row.tenant.name})")
 
     @admin.display(description="newest chunk (UTC)")
     def show_active_at(self, row: SharedStream) -> str:
@@ -95,7 +91,7 @@ def build_facts(row: SharedStream) -> list[Fact]:
     """Return the facts at the top of the page."""
     return [
         Fact("Reason for the state", reveal(row.reason)),
-        Fact("Begun by", reveal(f"{row.owner.name} ({row.tenant.name})")),
+        Fact("Begun by", format_owner(row)),
         Fact("Chunks", str(row.last_seq)),
         Fact("Characters", f"{row.size:,}"),
         Fact("Begun (UTC)", format_time(row.created_at)),

@@ -14,7 +14,7 @@ from tasks_app.admin.acting import ActionTable, act_on_each, format_count
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.keys import DatedTable
 from tasks_app.admin.readonly import Fact, link
-from tasks_app.admin.text import NONE, format_time, reveal
+from tasks_app.admin.text import NONE, format_owner, format_time, reveal
 from tasks_app.models import SlackQuestion, SlackUser, SlackWorkspace
 from tasks_app.slack import acts, workspaces
 from tasks_app.webhooks import one_by_one
@@ -86,7 +86,7 @@ def build_facts(row: SlackQuestion) -> list[Fact]:
         Fact("Problem", reveal(row.problem)),
         Fact("Error that the reply tells", reveal(row.refusal)),
         Fact("Task", reveal(row.task_id or ""), link("task", row.task_id) if row.task_id else ""),
-        Fact("Asked as", reveal(f"{row.owner.name} ({row.tenant.name})")),
+        Fact("Asked as", format_owner(row)),
         Fact("Workspace", reveal(str(row.workspace))),
         Fact("User", reveal(row.user)),
         Fact("Channel", reveal(row.channel)),

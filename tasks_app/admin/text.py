@@ -5,6 +5,7 @@ HTML escaping is left to the templates.
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
@@ -25,6 +26,11 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\{\s*\}|\[\s*\]|[{}\[\],:]|[^\s{}\[\],:"
 def reveal(text: str) -> str:
     """Return the text with its hidden characters written as JSON escapes."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+
+
+def format_owner(row: Any) -> str:
+    """Return the owner of a row, with its tenant."""
+    return reveal(f"{row.owner.name} ({row.tenant.name})")
 
 
 def indent_json(text: str, room: int = PANE) -> str:

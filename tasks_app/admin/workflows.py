@@ -12,8 +12,9 @@ from a2a.dialects.json.json_1_0 import decode_artifact
 from tasks_app.admin.acting import ActionTable, format_count
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.readonly import BROKEN, Fact, link
-from tasks_app.admin.text import format_time, reveal
+from tasks_app.admin.text import format_owner, format_time, reveal
 from tasks_app.admin.timeline import quote_parts
+from tasks_app.exchanges.redaction import redact
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations import workflow_acts as acts
 from tasks_app.webhooks import one_by_one
@@ -42,10 +43,6 @@ class WorkflowAdmin(ActionTable[Workflow]):
     @admin.display(description="name")
     def show_name(self, row: Workflow) -> str:
         return reveal(row.name)
-
-    @admin.display(description="owner")
-    def show_owner(self, row: Workflow) -> str:
-        return reveal(f"{row.owner.name} ({row.tenant.name})")
 
     @admin.display(description="reason")
     def show_reason(self, row: Workflow) -> str | None:
@@ -81,12 +78,12 @@ def build_facts(row: Workflow) -> list[Fact]:
     """Return the facts at the top of the page."""
     return [
         Fact("Name", reveal(row.name)),
-        Fact("Owner", reveal(f"{row.owner.name} ({row.tenant.name})")),
+        Fact("Owner", format_owner(row)),
         Fact("Phase", row.phase),
         Fact("Executed until", row.runs_until or ""),
         Fact("Reason", reveal(row.reason)),
         Fact("Preferred agents and skills", reveal(", ".join(orjson.loads(row.agent_types)))),
-        Fact("Configuration", reveal(row.configuration)),
+        Fact("Configuration", reveal(redact(row.configuration.encode()))),
         Fact("Context", reveal(row.context_id)),
         Fact("Begun (UTC)", format_time(row.created_at)),
         Fact("Changed (UTC)", format_time(row.updated_at)),

@@ -1,9 +1,10 @@
-"""Pages of a resource by a cursor: a page deep in a list costs what the first one does."""
+"""Pages of a resource by a cursor, so that the last page costs what the first does; and pages of one row by numbers."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from rest_framework.exceptions import NotFound
+from django.core import exceptions
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 
@@ -11,6 +12,21 @@ LIMIT, MOST = 50, 500
 """Rows of a page by default, and at most."""
 LONGEST = 150
 """Characters of the longest primary key."""
+DIGITS = 10
+"""Digits of a number that are read."""
+
+
+def read_numbers(request: Request, most: Mapping[str, int], what: str) -> dict[str, int]:
+    """Return the query parameters of one row, whole numbers from 1 to the `most` of each. Raises ValidationError."""
+    numbers = {}
+    for name, value in request.query_params.items():
+        text = str(value)
+        if name not in most:
+            raise ValidationError({name: f"is not a parameter of {what}; it has {', '.join(most)}"})
+        if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and 1 <= int(text) <= most[name]):
+            raise ValidationError({name: f"must be a whole number from 1 to {most[name]}"})
+        numbers[name] = int(text)
+    return numbers
 
 
 class Newest(CursorPagination):
@@ -34,7 +50,7 @@ class Newest(CursorPagination):
         position = str(cursor.position)
         try:
             self.key.to_python(position)
-        except ValidationError:
+        except exceptions.ValidationError:
             raise NotFound(self.invalid_cursor_message) from None
         if "\0" in position or len(position) > LONGEST:
             raise NotFound(self.invalid_cursor_message)

@@ -151,3 +151,10 @@ class Row(serializers.ModelSerializer[Any]):
         for field in fields.values():
             field.read_only = True
         return fields
+
+
+class OwnedRow(Row):
+    """The base of serializers of rows with an owner and a tenant, which are shown by their names."""
+
+    tenant = serializers.CharField(source="tenant.name")
+    owner = serializers.CharField(source="owner.name")

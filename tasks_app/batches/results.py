@@ -75,6 +75,12 @@ def chunk_events(results: Sequence[Json], cursor: int, size: int) -> list[Event]
     ]
 
 
+def has_news(before: int, end: int, size: int) -> bool:
+    """Return whether a batch of that size reports its progress when the number of its results grows to `end`."""
+    stride = -(-size // STEPS)
+    return end // stride > before // stride or end == size
+
+
 def progress_event(turn: Turn, progress: Progress, state: TaskState = TaskState.WORKING) -> Event:
     """Return the event that reports how many items have ended."""
     numbers = {"total": turn.size, "ended": progress.ended, "failed": progress.failed}

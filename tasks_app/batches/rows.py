@@ -59,6 +59,7 @@ def begin(batch: Batch, items: Sequence[BatchItem], create: Create) -> None:
         batch.save(force_insert=True)
         BatchItem.objects.bulk_create(items, batch_size=500)
         create_many([create])
+    Create.after_commit([create], [None])
 
 
 def take_turns(most: int, besides: Collection[str]) -> list[Turn]:

@@ -1,4 +1,4 @@
-"""The whole examination: processes, then work, then event logs."""
+"""The whole examination: processes, then work of each kind, then the memory, then event logs."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -6,10 +6,17 @@ from itertools import chain
 from msgspec import Struct
 
 from tasks_app import clock
+from tasks_app.doctor.batches import examine_batches
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.logs import examine_logs
+from tasks_app.doctor.memory import examine_memory
 from tasks_app.doctor.processes import examine_processes
+from tasks_app.doctor.shared_streams import examine_shared_streams
 from tasks_app.doctor.work import examine_work
+from tasks_app.doctor.workflows import examine_workflows
+
+PARTS = (examine_processes, examine_work, examine_workflows, examine_batches, examine_shared_streams)
+"""The parts that look at rows which are overdue, and so need the time."""
 
 
 class Examination(Struct):
@@ -25,11 +32,11 @@ def examine(
 ) -> Iterator[Finding]:
     """Yield findings, and count them in the examination.
 
-    The limit is the number of newest tasks whose logs are examined; None is all. `progress` is called after each page
-    of tasks.
+    The limit is the number of newest tasks whose logs are examined, and of newest owners whose memory is; None is all.
+    `progress` is called after each page of tasks.
     """
     now = clock.shared()
-    for finding in chain(examine_processes(now), examine_work(now)):
+    for finding in chain(*(examine_part(now) for examine_part in PARTS), examine_memory(limit)):
         examination.findings += 1
         yield finding
     for step in examine_logs(limit):

@@ -7,8 +7,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, and what to do about it."""
 
     kind: str
-    """The kind of fault: `log`, `lease`, `task`, `delivery`, `clock`, `retention` or `process`."""
+    """The kind of fault: `log`, `lease`, `task`, `delivery`, `slack`, `workflow`, `batch`, `stream`, `memory`, `clock`,
+    `retention` or `process`."""
     subject: str
-    """The id of the task, webhook or process."""
+    """The id of the task, webhook, workflow, batch, shared stream, owner or process."""
     problem: str
     remedy: str

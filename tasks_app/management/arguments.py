@@ -57,6 +57,13 @@ def add_since(parser: _ActionsContainer) -> None:
     )
 
 
+def add_until(parser: _ActionsContainer) -> None:
+    """Add the option for the first time that is not in a list any more."""
+    parser.add_argument(
+        "--until", type=read_time, metavar="TIME", help="list only what is older than a time or an age, as --since"
+    )
+
+
 def find_account() -> str:
     """Return the name of the account that runs the command."""
     try:

@@ -111,13 +111,18 @@ def remove(ids: Iterable[int], expired_before: datetime | None = None) -> int:
     rows = MemoryEntry.objects.filter(pk__in=list(ids))
     if expired_before is not None:
         rows = rows.filter(expires_at__lt=expired_before)
-    owners = sorted(set(rows.values_list("owner_id", flat=True)))
-    list(MemoryUse.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=owners).order_by("pk"))
+    lock_rooms(rows.values_list("owner_id", flat=True))
     sums = list(rows.values_list("owner_id").annotate(entries=Count("pk"), bytes=Sum("size")).order_by("owner_id"))
     rows._raw_delete(using=connection.alias)
     for owner_id, entries, size in sums:
         MemoryUse.objects.filter(pk=owner_id).update(entries=F("entries") - entries, size=F("size") - size)
     return sum(entries for _, entries, _ in sums)
+
+
+def lock_rooms(owners: Iterable[int]) -> None:
+    """Lock the rooms of owners, in the order of the owners. Raises an error of the database if one is locked."""
+    rows = MemoryUse.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=sorted(set(owners)))
+    list(rows.order_by("pk"))
 
 
 def _lock(holder: Holder) -> MemoryUse:
@@ -138,12 +143,14 @@ def _is_gone(row: MemoryEntry, now: datetime) -> bool:
 
 
 def _is_repeat(row: MemoryEntry, holder: Holder, request: StoreMemory, data: str, now: datetime) -> bool:
-    """Return whether a write was done before: by an earlier attempt of the task, or by a call whose answer was lost."""
-    if row.data != data or _is_gone(row, now):
+    """Return whether an earlier attempt of the task has done a write.
+
+    A write that names a version is never a repetition: two callers may write the same value over the same version, as
+    two that count do, and only one of them may succeed.
+    """
+    if holder.task_id is None or request.ttl is not None or request.if_version is not None:
         return False
-    if holder.task_id is not None:
-        return row.task_id == holder.task_id and request.ttl is None and request.if_version is None
-    return request.if_version is not None and row.version == request.if_version + 1 and row.task_id is None
+    return row.task_id == holder.task_id and row.data == data and not _is_gone(row, now)
 
 
 def _check_version(version: int | None, row: MemoryEntry | None, now: datetime) -> None:

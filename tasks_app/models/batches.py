@@ -26,12 +26,15 @@ class Batch(models.Model):
     created_at = models.DateTimeField()
 
     tenant_path: ClassVar = "tenant"
+    agent_path: ClassVar = "agent"
 
     class Meta:
         verbose_name_plural = "batches"
         indexes: ClassVar = [
             models.Index(fields=["due_at"], name="batch_due", condition=Q(due_at__isnull=False)),
             models.Index(fields=["owner"], name="batch_open_by_owner", condition=Q(due_at__isnull=False)),
+            # Lists of operators, the newest first: of an owner, or within the tenants that an operator reaches.
+            models.Index(fields=["owner", "-id"], name="batch_by_owner"),
             models.Index(fields=["tenant", "-id"], name="batch_by_tenant"),
         ]
 
@@ -52,6 +55,7 @@ class BatchItem(models.Model):
     error = models.TextField(null=True, help_text="Why it became no task.")
 
     tenant_path: ClassVar = "batch__tenant"
+    agent_path: ClassVar = "batch__agent"
 
     def __str__(self) -> str:
         return f"{self.batch_id}/{self.place}"

@@ -36,7 +36,8 @@ class MemoryEntry(models.Model):
         constraints: ClassVar = [models.UniqueConstraint(fields=["owner", "namespace", "key"], name="memory_key")]
         indexes: ClassVar = [
             models.Index(fields=["expires_at"], name="memory_expiry", condition=Q(expires_at__isnull=False)),
-            # Lists of operators, the newest first: of a namespace, or within the tenants that an operator reaches.
+            # Lists of operators, the newest first: of a key, a namespace, or the tenants that an operator reaches.
+            models.Index(fields=["key", "-id"], name="memory_by_key"),
             models.Index(fields=["namespace", "-id"], name="memory_by_namespace"),
             models.Index(fields=["tenant", "-id"], name="memory_by_tenant"),
         ]

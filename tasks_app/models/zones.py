@@ -26,9 +26,11 @@ class Usage(models.Model):
         verbose_name = "usage"
         verbose_name_plural = "usage"
         indexes: ClassVar = [
-            models.Index(fields=["correlation_id"], name="usage_by_correlation"),
-            models.Index(fields=["channel", "-created_at"], name="usage_by_channel"),
-            models.Index(fields=["created_at"], name="usage_by_time"),
+            # Lists of operators, the newest first. An id begins with its time, so they end at any date, too.
+            models.Index(fields=["correlation_id", "-id"], name="usage_by_correlation_id"),
+            models.Index(fields=["channel", "-id"], name="usage_by_channel_id"),
+            models.Index(fields=["tenant", "-id"], name="usage_by_tenant"),
+            models.Index(fields=["created_at"], name="usage_by_time"),  # for the retention
         ]
 
     def __str__(self) -> str:

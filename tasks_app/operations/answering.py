@@ -24,6 +24,7 @@ from a2a.shared_streams import ChunkRole, SharedStreamState
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role
 from tasks_app import clock
+from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import FindKey, ReadHead
@@ -107,6 +108,7 @@ async def _send(turn: Turn, message_id: str, earlier: tuple[str, int] | None) ->
     message = Message(
         message_id=message_id, role=Role.USER, parts=turn.parts, context_id=turn.stream_id, task_id=continued
     )
+    await limits.spend(turn.caller, cost_of_send())
     context = Context(caller=turn.caller, agent=turn.agent)
     result = await perform(SendMessage(message=message, return_immediately=True), context)
     if not isinstance(result, Answer):

@@ -27,8 +27,8 @@ from tasks_app import clock
 from tasks_app.batches import results, rows
 from tasks_app.batches.rows import Progress, Turn
 from tasks_app.callers.access import sight
-from tasks_app.callers.limits import limits
-from tasks_app.callers.rates import SEND_COST
+from tasks_app.callers.limits import cost_of_send, limits
+from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Append, ReadTask, change
@@ -175,9 +175,11 @@ async def advance(turn: Turn) -> Step | None:
 
 async def _end_items(turn: Turn, progress: Progress) -> Step | None:
     """Cancel the items of a batch that was canceled. It is over when none is left."""
+    # The scopes are those of the call, which may lack that for cancelling. The call that ended the batch had it.
+    caller = replace(turn.caller, scopes=turn.caller.scopes | {CANCEL.scope})
     for task_id in (*progress.at_work, *progress.waiting):
         with suppress(TaskNotCancelable, TaskNotFound):
-            await _perform(CancelTask(id=task_id), Context(caller=turn.caller, actor="keeper"))
+            await _perform(CancelTask(id=task_id), Context(caller=caller, actor="keeper"))
     await ask(partial(rows.look, turn.id))
     await ask(partial(rows.finish, turn.id))
     return None
@@ -189,8 +191,7 @@ async def _write(turn: Turn, progress: Progress) -> bool | None:
     items = await ask(partial(rows.ended_after, turn.id, cursor, PAGE))
     end = cursor + len(items)
     is_over = end == turn.size
-    stride = max(1, turn.size // results.STEPS)
-    has_news = end // stride > cursor // stride
+    has_news = results.has_news(cursor, end, turn.size)
     if not items:
         return False
     texts = await bridge.ask(DoSlowly(partial(results.results_of, items), None), settings.A2A_LEASE_SECONDS)
@@ -231,7 +232,7 @@ async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
 async def _send(turn: Turn, item: BatchItem) -> str | Error:
     """Make the task of an item, or find the one that a process made which died. Return its id, or the error."""
     try:
-        await limits.spend(turn.caller, SEND_COST)
+        await limits.spend(turn.caller, cost_of_send())
         message = await _message(turn, item)
         agent_skills = {"skill": turn.operation} if turn.operation != turn.agent else {}
         request = SendMessage(

@@ -17,9 +17,10 @@ from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status, Task
 from tasks_app import clock
 from tasks_app.batches.rows import BATCH_AGENT, begin
-from tasks_app.callers.access import check_tenant, for_agents
+from tasks_app.callers.access import check_right, check_tenant, for_agents
 from tasks_app.callers.accounts import account
 from tasks_app.callers.permissions import check_permission
+from tasks_app.callers.scopes import READ
 from tasks_app.database.rows import KeyRow, TaskRow
 from tasks_app.database.work import Do
 from tasks_app.event_log import Create, event_row
@@ -48,6 +49,8 @@ async def execute(request: ExecuteBatch, context: Context) -> Grant:
     )
     _check(request)
     check_permission(context.caller, "operation", request.operation)
+    if any(item.task_id for item in request.items):
+        check_right(context.caller, READ, context.spelling)
     agent, caller, batch_id = _agent(request, context), context.caller, uuid7()
     create, task = _task(request, context, batch_id)
     batch = Batch(

@@ -21,6 +21,7 @@ from a2a.states import TERMINAL
 from a2a.types import Message, Role
 from a2a.workflows import Phase
 from tasks_app.callers.access import Caller
+from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.rules import rules_of
 from tasks_app.database.bridge import bridge
@@ -117,6 +118,7 @@ async def _begin(row: Workflow) -> str:
     phase, caller = Phase(row.phase), _caller_of(row)
     check_permission(caller, "phase", phase.value)
     agent = agent_of(caller, phase, tuple(orjson.loads(row.agent_types)))
+    await limits.spend(caller, cost_of_send())
     tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
     message = Message(
         message_id=_message_id(row.pk, phase, tries),

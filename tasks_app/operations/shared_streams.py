@@ -145,6 +145,7 @@ async def send_message(request: SendToSharedStream, context: Context) -> Grant:
     answers = [
         AgentAnswer(agent=name, principal_id=caller.owner_id, scopes=" ".join(sorted(caller.scopes)), due_at=now)
         for name in agents
+        if caller.agents is None or name in caller.agents
     ]
     message = _entry(request, caller, is_last=True)
     change = partial(append, stream.id, [message], answers=answers, entry=context.exchange.entry())

@@ -150,12 +150,12 @@ def _repeated(request: SendMessage, row: PhaseTask) -> SendMessage:
 
 async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Context, name: str) -> Grant:
     caller = context.caller
-    if request.phase is not None:
-        check_permission(caller, "phase", request.phase.value)
+    if caller.rules:
+        check_permission(caller, "phase", (request.phase or await _phase_of(caller, name)).value)
     wish = Wish(name=name, phase=request.phase, context_id=request.message.context_id)
     row = await _write(context, partial(log.enter, wish, caller, None))
     phase = request.phase or Phase(row.phase)
-    check_permission(caller, "phase", phase.value)
+    check_permission(caller, "phase", phase.value)  # Another call may have changed the phase meanwhile.
     message = replace(request.message, context_id=request.message.context_id or row.context_id)
     metadata = (request.metadata or {}) | {"sparcPhase": phase.value}
     sending = replace(request, message=message, metadata=metadata)
@@ -164,6 +164,12 @@ async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Conte
     if task_id := _task_of(grant):
         await Do(partial(log.add_task, row.pk, phase, task_id, context.agent_name or sending.agent or ""))
     return grant
+
+
+async def _phase_of(caller: Caller, name: str) -> Phase:
+    """Return the phase that a workflow is in, or would begin with."""
+    row = await DoSlowly(lambda: reading.find(caller.owner_id, name), caller.owner_id)
+    return Phase(row.phase) if row else Phase.SPECIFICATION
 
 
 def _task_of(grant: Grant) -> str | None:
@@ -202,13 +208,15 @@ def agent_of(caller: Caller, phase: Phase, preferred: tuple[str, ...]) -> Agent:
 
 
 async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
-    """Write the ends of tasks that have ended, with their results; return their number."""
+    """Write the ends of tasks that have ended, with their results; return their number.
+
+    A task that was deleted before its end was written has failed: its result is lost.
+    """
     ended = await ask(DoSlowly(partial(log.ended_tasks, SETTLED, workflow_id)))
     for key, task_id in ended:
         read = await ask(ReadTask(task_id=task_id, sight=None, history=False, is_owed=True))
-        if read is not None:
-            document = read.document
-            await ask(Do(partial(log.settle, key, TaskState(document.state), document.artifacts)))
+        state, artifacts = (read.document.state, read.document.artifacts) if read else (TaskState.FAILED, None)
+        await ask(Do(partial(log.settle, key, TaskState(state), artifacts)))
     return len(ended)
 
 

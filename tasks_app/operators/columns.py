@@ -89,3 +89,22 @@ WORKFLOW = ("name", "state", "phase", "runs_until", "reason", "context_id", "cre
 """Columns of a workflow behind its id, its tenant and its owner."""
 PHASE_TASK = ("phase", "task_id", "agent", "is_executed", "state", "created_at", "ended_at")
 """Columns of a task of a phase beside its result."""
+BATCH = (
+    "operation",
+    "agent",
+    "state",
+    "size",
+    "max_concurrent",
+    "batch_size",
+    "optimization",
+    "cursor",
+    "due_at",
+    "created_at",
+)
+"""Columns of a batch behind its id, its tenant and its owner."""
+BATCH_ITEM = ("place", "about", "task_id", "state", "error")
+"""Columns of an item of a batch."""
+MEMORY = ("namespace", "key", "size", "version", "author", "task_id", "created_at", "updated_at", "expires_at")
+"""Columns of an entry of the memory behind its id, its tenant and its owner."""
+USAGE = ("correlation_id", "channel", "task_id", "outcome", "skipped", "created_at")
+"""Columns of the usage behind its id, its tenant and its owner."""

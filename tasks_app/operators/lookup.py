@@ -52,6 +52,15 @@ def in_window(rows: QuerySet[M], column: str, since: datetime | None, until: dat
     return rows
 
 
+def owned_by(rows: QuerySet[M], text: str) -> QuerySet[M]:
+    """Return the rows of the principals of a name, which may have the tenant before it, as in acme/olga."""
+    if "\0" in text:
+        return rows.none()
+    tenant, _, name = text.partition("/")
+    named = Principal.objects.filter(Q(name=text) | Q(tenant__name=tenant, name=name))
+    return rows.filter(owner_id__in=list(named.values_list("pk", flat=True)))
+
+
 def find_exchanges(text: str, among: QuerySet[Exchange] | None = None, most: int = CANDIDATES) -> QuerySet[Exchange]:
     """Find the newest exchanges by exchange, request, rpc or task id, or by the reference of a task's failure."""
     rows = Exchange.objects.all() if among is None else among

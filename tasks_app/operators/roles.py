@@ -11,11 +11,14 @@ VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "a
 _WORK = frozenset(
     {
         *("task", "exchange", "webhook", "receiver", "delivery", "process"),
-        *("sharedstream", "slackquestion", "slackworkspace", "slackuser", "workflow"),
+        *("sharedstream", "slackquestion", "slackworkspace", "slackuser"),
+        *("workflow", "batch", "memoryentry", "usage"),
         *("tenant", "principal", "apikey", "oauthclient", "serviceaccount", "budget", "permission", "ratelimit"),
     }
 )
 """The tables of work and of callers."""
+_OF_AGENTS = frozenset({"task", "webhook", "delivery", "batch"})
+"""The tables whose rows belong to an agent."""
 _RECORDS = frozenset({"act", "auditentry", "refusedcalls", "refusals", "wronglogins", "operatortoken", "operatorreach"})
 """The tables that tell who did what."""
 _ALL_OF_AUTH = frozenset(f"auth.{verb}_{model}" for model in ("user", "group") for verb in ("add", "change", "view"))
@@ -28,10 +31,9 @@ def _may(verb: str, models: Iterable[str]) -> frozenset[str]:
 ROLES: dict[str, frozenset[str]] = {
     VIEWER: _may("view", _WORK),
     OPERATOR: _may("view", _WORK)
-    | _may(
-        "change", {"task", "webhook", "receiver", "delivery", "process", "sharedstream", "slackquestion", "workflow"}
-    ),
-    AGENT_OWNER: _may("view", {"task", "webhook", "delivery"}) | _may("change", {"task", "webhook", "delivery"}),
+    | _may("change", {"task", "webhook", "receiver", "delivery", "process", "sharedstream", "slackquestion"})
+    | _may("change", {"workflow", "batch", "memoryentry"}),
+    AGENT_OWNER: _may("view", _OF_AGENTS) | _may("change", _OF_AGENTS),
     AUDITOR: _may("view", _WORK | _RECORDS) | {"auth.view_user", "auth.view_group"},
     ADMINISTRATOR: _ALL_OF_AUTH,
 }

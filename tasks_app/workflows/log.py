@@ -131,28 +131,31 @@ def add_task(workflow_id: str, phase: Phase, task_id: str, agent: str, *, is_exe
     with transaction.atomic():
         row = Workflow.objects.select_for_update().get(pk=workflow_id)
         values = {"phase": phase.value, "agent": agent, "is_executed": is_executed, "created_at": clock.now()}
-        PhaseTask.objects.get_or_create(task_id=task_id, defaults={"workflow": row, **values})
-        if is_executed:
+        _, is_new = PhaseTask.objects.get_or_create(task_id=task_id, defaults={"workflow": row, **values})
+        # A process that was frozen may come late with a task that has ended since: the next one is due then.
+        if is_executed and is_new:
             row.due_at = None
             row.save(update_fields=["due_at"])
 
 
 def ended_tasks(most: int, workflow_id: str | None = None) -> list[tuple[int, str]]:
-    """Return tasks of phases that have ended, and whose ends are not written: their keys and task ids."""
+    """Return tasks of phases that have ended, and whose ends are not written: their keys and task ids.
+
+    A task that was deleted has ended.
+    """
     rows = PhaseTask.objects.filter(ended_at__isnull=True)
     if workflow_id is not None:
         rows = rows.filter(workflow_id=workflow_id)
     places = dict(rows.order_by("pk").values_list("task_id", "pk"))
-    states = [state.value for state in TERMINAL]
     ids = list(places)
-    ended = [
-        task_id
-        for first in range(0, len(ids), most)
-        for task_id in Task.objects.filter(pk__in=ids[first : first + most], state__in=states).values_list(
-            "pk", flat=True
-        )
-    ]
+    ended = [task_id for first in range(0, len(ids), most) for task_id in _ended_of(ids[first : first + most])]
     return [(places[task_id], task_id) for task_id in ended][:most]
+
+
+def _ended_of(ids: list[str]) -> list[str]:
+    """Return those of the tasks that have ended, or are deleted."""
+    states = dict(Task.objects.filter(pk__in=ids).values_list("pk", "state"))
+    return [task_id for task_id in ids if task_id not in states or states[task_id] in TERMINAL]
 
 
 def settle(key: int, state: TaskState, artifacts: str | None) -> bool:

@@ -55,6 +55,7 @@ READING = {
     "audit": "a2a audit export",
     "refused-calls": "a2a audit export",
     "refusals": "a2a refusals",
+    "usage": "a2a usage",
 }
 """The commands that list a resource, where they are not `a2a RESOURCE list`."""
 MAKING = ("add", "create", "make", "set")

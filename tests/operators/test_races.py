@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Budget, Principal, SlackWorkspace, Task
+from tasks_app.models import Budget, MemoryEntry, MemoryUse, Principal, SlackWorkspace, Task
 from tasks_app.models.budgets import TOTAL
 from tasks_app.operators import budgets
 from tasks_app.operators.roles import ADMINISTRATOR
@@ -63,7 +63,10 @@ def make(furniture: Furniture, model: type[models.Model]) -> Any:
         return task(furniture.rows[Principal])
     if model is SlackWorkspace:
         return furniture.make(model)  # The questions of the first one keep it from being removed.
-    return furniture.rows.pop(model, None) or furniture.make(model)
+    row = furniture.rows.pop(model, None) or furniture.make(model)
+    if model is MemoryEntry:  # The room of its owner counts it.
+        MemoryUse.objects.filter(pk=row.owner_id).update(entries=9, size=9)
+    return row
 
 
 @pytest.mark.parametrize(("resource", "verb"), VERBS, ids=[f"{each.segment}-{verb}" for each, verb in VERBS])

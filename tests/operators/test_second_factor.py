@@ -245,7 +245,7 @@ def test_no_page_shows_the_key_of_a_device(ada: User, settings: Any, model: str)
 
 
 def test_a_production_without_it_is_warned_of(settings: Any) -> None:
-    from tasks_app.checks import check_second_factor
+    from tasks_app.checks.production import check_second_factor
 
     settings.DEVELOPMENT, settings.A2A_SECOND_FACTOR = False, False
     (warning,) = check_second_factor()

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.paging import read_numbers
+from tasks_app.api.resource import OwnedRow, Resource
 from tasks_app.api.verbs import verb
 from tasks_app.models import SharedStream
 from tasks_app.operations import shared_stream_acts as acts
@@ -16,14 +15,9 @@ from tasks_app.operators.audit import Operator
 from tasks_app.shared_streams.details import MOST, details_of
 
 MOST_SEQ = 2**31 - 1
-LONGEST = 10
-"""Digits of a number that are read."""
 
 
-class SharedStreamRow(Row):
-    tenant = serializers.CharField(source="tenant.name")
-    owner = serializers.CharField(source="owner.name")
-
+class SharedStreamRow(OwnedRow):
     class Meta:
         model = SharedStream
         fields = ("id", "tenant", "owner", *columns.SHARED_STREAM)
@@ -41,7 +35,7 @@ class SharedStreams(Resource):
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        page = _read_page(request)
+        page = read_numbers(request, {"before": MOST_SEQ, "limit": MOST}, "a shared stream")
         details = self.describe(row) | details_of(row, **page)
         place = request.build_absolute_uri()
         return Response(
@@ -62,16 +56,3 @@ class SharedStreams(Resource):
     def resume(self, row: SharedStream, values: dict[str, Any], operator: Operator) -> None:
         """Resume the shared stream, so that its participants may send again."""
         acts.resume(row.pk, operator)
-
-
-def _read_page(request: Any) -> dict[str, int]:
-    """Return the query parameters of a page of chunks. Raises ValidationError."""
-    page = {}
-    for name, text in request.query_params.items():
-        most = {"before": MOST_SEQ, "limit": MOST}.get(name)
-        if most is None:
-            raise ValidationError({name: "is not a parameter of a shared stream; it has before, limit"})
-        if not (text.isascii() and text.isdigit() and len(text) <= LONGEST and 1 <= int(text) <= most):
-            raise ValidationError({name: f"must be a whole number from 1 to {most}"})
-        page[name] = int(text)
-    return page

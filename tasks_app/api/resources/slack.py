@@ -8,7 +8,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from tasks_app.api.problems import check_done
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resource import OwnedRow, Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.operators import columns
@@ -16,9 +16,7 @@ from tasks_app.operators.audit import Operator
 from tasks_app.slack import acts, workspaces
 
 
-class SlackQuestionRow(Row):
-    tenant = serializers.CharField(source="tenant.name")
-    owner = serializers.CharField(source="owner.name")
+class SlackQuestionRow(OwnedRow):
     workspace = serializers.CharField(source="workspace.team_id")
 
     class Meta:

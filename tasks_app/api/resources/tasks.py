@@ -4,13 +4,12 @@ from typing import Any
 
 import orjson
 from django.db.models import QuerySet
-from rest_framework import serializers
 from rest_framework.response import Response
 
 from a2a.errors import Error
 from tasks_app import event_log, operations
 from tasks_app.api.problems import Refused
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resource import OwnedRow, Resource
 from tasks_app.api.verbs import verb
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
@@ -23,10 +22,7 @@ LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
 RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference")
 
 
-class TaskRow(Row):
-    tenant = serializers.CharField(source="tenant.name")
-    owner = serializers.CharField(source="owner.name")
-
+class TaskRow(OwnedRow):
     class Meta:
         model = Task
         fields = ("id", "tenant", "owner", *columns.TASK)

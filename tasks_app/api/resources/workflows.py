@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from rest_framework import serializers
 from rest_framework.response import Response
 
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resource import OwnedRow, Resource
 from tasks_app.api.verbs import verb
+from tasks_app.exchanges.redaction import redact
 from tasks_app.models import Workflow
 from tasks_app.operations import workflow_acts as acts
 from tasks_app.operators import columns
@@ -14,10 +14,7 @@ from tasks_app.operators.audit import Operator
 from tasks_app.workflows.details import details_of
 
 
-class WorkflowRow(Row):
-    tenant = serializers.CharField(source="tenant.name")
-    owner = serializers.CharField(source="owner.name")
-
+class WorkflowRow(OwnedRow):
     class Meta:
         model = Workflow
         fields = ("id", "tenant", "owner", *columns.WORKFLOW)
@@ -34,7 +31,7 @@ class Workflows(Resource):
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        return Response(self.describe(row) | details_of(row))
+        return Response(self.describe(row) | details_of(row, redact))
 
     @verb()
     def cancel(self, row: Workflow, values: dict[str, Any], operator: Operator) -> None:

@@ -9,6 +9,7 @@ from tasks_app.management.nouns.accounts import ACCOUNTS
 from tasks_app.management.nouns.acp import ACP
 from tasks_app.management.nouns.acts import ACTS
 from tasks_app.management.nouns.audit import AUDIT
+from tasks_app.management.nouns.batches import BATCHES
 from tasks_app.management.nouns.budgets import BUDGETS
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.clients import CLIENTS
@@ -17,6 +18,7 @@ from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.nouns.limits import LIMITS
 from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.logins import LOGINS
+from tasks_app.management.nouns.memory import MEMORY
 from tasks_app.management.nouns.operators import OPERATORS
 from tasks_app.management.nouns.permissions import PERMISSIONS
 from tasks_app.management.nouns.processes import PROCESSES
@@ -36,6 +38,7 @@ OPERATING: dict[str, Noun] = {
     "acp": ACP,
     "acts": ACTS,
     "audit": AUDIT,
+    "batches": BATCHES,
     "budgets": BUDGETS,
     "cardkey": CARDKEY,
     "clients": CLIENTS,
@@ -44,6 +47,7 @@ OPERATING: dict[str, Noun] = {
     "limits": LIMITS,
     "load": LOAD,
     "logins": LOGINS,
+    "memory": MEMORY,
     "operators": OPERATORS,
     "permissions": PERMISSIONS,
     "processes": PROCESSES,
@@ -55,8 +59,8 @@ OPERATING: dict[str, Noun] = {
     "shared-streams": SHARED_STREAMS,
     "slack": SLACK,
     "usage": USAGE,
-    "workflows": WORKFLOWS,
     "users": USERS,
+    "workflows": WORKFLOWS,
 }
 
 

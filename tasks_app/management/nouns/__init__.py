@@ -1,7 +1,7 @@
 """The nouns of `manage.py a2a`, one module each. A noun declares its arguments and does its work."""
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 from django.core.management.base import CommandError
@@ -34,6 +34,12 @@ class Noun(Struct, frozen=True, kw_only=True):
     """The function that does the work. It may raise CommandError."""
     needs_database: bool = True
     """True if the database must have every migration before the work begins."""
+
+
+def owned_line(row: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the line of a row with an owner: its id, its tenant, its owner and these columns."""
+    owned = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name}
+    return owned | {name: getattr(row, name) for name in names}
 
 
 def find_row(rows: QuerySet[M], id: int, what: str, noun: str) -> M:

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from a2a.shared_streams import SharedStreamState
 from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import SharedStream
 from tasks_app.operators import columns
 from tasks_app.shared_streams.details import LIMIT, MOST, details_of
@@ -40,12 +40,14 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         case "list":
             selected = rows.filter(state=options["state"]) if options["state"] else rows
             for row in printer.limit_rows(selected, options["limit"]):
-                printer.print_line(_line(row))
+                printer.print_line(owned_line(row, columns.SHARED_STREAM))
         case "show":
             row = rows.filter(pk=options["id"]).first()
             if row is None:
                 raise CommandError(f"There is no shared stream {options['id']}.")
-            printer.print_line(_line(row) | details_of(row, options["before"], options["limit"]))
+            printer.print_line(
+                owned_line(row, columns.SHARED_STREAM) | details_of(row, options["before"], options["limit"])
+            )
         case _:
             _act(printer, options)
 
@@ -60,11 +62,6 @@ def _act(printer: Printer, options: dict[str, Any]) -> None:
         printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": options["verb"]}))
     if refusals := sum(bool(answer.refusal) for answer in answers.values()):
         raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
-
-
-def _line(row: SharedStream) -> dict[str, Any]:
-    names = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name}
-    return names | {name: getattr(row, name) for name in columns.SHARED_STREAM}
 
 
 SHARED_STREAMS = Noun(

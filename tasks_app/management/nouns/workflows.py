@@ -6,8 +6,9 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from a2a.workflows import WorkflowState
+from tasks_app.exchanges.redaction import redact
 from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import Workflow
 from tasks_app.operators import columns
 from tasks_app.workflows.details import details_of
@@ -31,12 +32,12 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         case "list":
             selected = rows.filter(state=options["state"]) if options["state"] else rows
             for row in printer.limit_rows(selected, options["limit"]):
-                printer.print_line(_line(row))
+                printer.print_line(owned_line(row, columns.WORKFLOW))
         case "show":
             row = rows.filter(pk=options["id"]).first()
             if row is None:
                 raise CommandError(f"There is no workflow {options['id']}.")
-            printer.print_line(_line(row) | details_of(row))
+            printer.print_line(owned_line(row, columns.WORKFLOW) | details_of(row, redact))
         case _:
             _act(printer, options)
 
@@ -50,11 +51,6 @@ def _act(printer: Printer, options: dict[str, Any]) -> None:
         printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": "cancel"}))
     if refusals := sum(bool(answer.refusal) for answer in answers.values()):
         raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
-
-
-def _line(row: Workflow) -> dict[str, Any]:
-    names = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name}
-    return names | {name: getattr(row, name) for name in columns.WORKFLOW}
 
 
 WORKFLOWS = Noun(

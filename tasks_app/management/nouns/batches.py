@@ -1,0 +1,81 @@
+"""`manage.py a2a batches`: batches, with their items and the tasks of these, as JSON lines."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from tasks_app.batches.details import LIMIT, MOST, STATES, details_of, in_state, with_states
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    add_since,
+    make_number_reader,
+    read_ids,
+    read_operator,
+)
+from tasks_app.management.nouns import Noun, Printer, owned_line
+from tasks_app.models import Batch
+from tasks_app.operators import columns, lookup
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    listing = verbs.add_parser("list", help="list the batches, newest first")
+    listing.add_argument("--state", choices=[state.value for state in STATES], help="only those in a state")
+    listing.add_argument("--owner", help="only those of a principal, such as olga or acme/olga")
+    add_since(listing)
+    add_limit(listing)
+    show = verbs.add_parser("show", help="show one with its first items")
+    show.add_argument("id")
+    show.add_argument(
+        "--after",
+        type=make_number_reader(1, 999_999_999),
+        default=0,
+        metavar="NUMBER",
+        help="the items behind so many, in place of the first",
+    )
+    show.add_argument(
+        "--limit", type=int, default=LIMIT, choices=range(1, MOST + 1), metavar="ITEMS", help=f"at most {MOST} items"
+    )
+    cancel = verbs.add_parser("cancel", help="cancel batches with their items at work")
+    cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+    add_operator(cancel)
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    rows = with_states(Batch.objects.select_related("owner", "tenant").order_by("-pk"))
+    match options["verb"]:
+        case "list":
+            if options["state"]:
+                rows = in_state(rows, options["state"])
+            if options["owner"]:
+                rows = lookup.owned_by(rows, options["owner"])
+            rows = lookup.in_window(rows, "created_at", options["since"], None)
+            for row in printer.limit_rows(rows, options["limit"]):
+                printer.print_line(owned_line(row, columns.BATCH))
+        case "show":
+            row = rows.filter(pk=options["id"]).first()
+            if row is None:
+                raise CommandError(f"There is no batch {options['id']}.")
+            printer.print_line(owned_line(row, columns.BATCH) | details_of(row, options["after"], options["limit"]))
+        case _:
+            _act(printer, options)
+
+
+def _act(printer: Printer, options: dict[str, Any]) -> None:
+    from tasks_app.operations import batch_acts  # loads the agents
+    from tasks_app.webhooks import one_by_one
+
+    answers = one_by_one(batch_acts.cancel)(read_ids(options["ids"]), read_operator(options))
+    for id, answer in answers.items():
+        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": "cancel"}))
+    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
+        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+
+
+BATCHES = Noun(
+    help="list batches, show one with its items, and cancel them",
+    add_arguments=_add_arguments,
+    handle=_handle,
+)
