@@ -22,6 +22,15 @@ from tests.support.receiver import Reply, receiver
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 WALK = Path(__file__).parent / "walk.py"
 
+ITEM = {"kind": "message", "messageId": "i", "role": "user", "parts": [{"kind": "text", "text": "Hello"}]}
+SPARC: list[tuple[str, dict[str, Any]]] = [
+    ("sparc/phase/set", {"workflowId": "the first", "phase": "specification"}),
+    ("batchtools/execute", {"operation": "echo", "tasks": [{"message": ITEM}, "unknown"]}),
+    ("memory/store", {"namespace": "sparc", "key": "k" * 255, "data": {"words": "w" * 2000}}),
+]
+"""Calls that make a workflow, a batch and an entry of the memory."""
+EXECUTE = {"channel": "C024BE91L", "text": "Hello", "bot_token": "xoxb-1", "agent": "echo"}
+
 
 def call(caller: httpx.Client, agent: str, text: str, hook: str = "", **wire: Any) -> None:
     message = {"messageId": f"m-{time.time_ns()}", "role": "ROLE_USER", "parts": [{"text": text}]}
@@ -45,6 +54,10 @@ def paths(server: Server) -> Iterator[list[str]]:
         call(caller, "echo", "x", id="<script>alert(1)</script>" + "w" * 200, method="M" * 64)
         caller.post("/jsonrpc", content=b"{bad")
         httpx.post(f"{server.url}/jsonrpc", json={"jsonrpc": "2.0", "id": 1, "method": "GetTask"})
+        for method, params in [*SPARC, ("execute_task", EXECUTE)]:
+            path = "/jsonrpc" if method == "execute_task" else "/sparc"
+            answer = caller.post(path, json={"jsonrpc": "2.0", "id": "s", "method": method, "params": params})
+            assert "result" in answer.json(), answer.text
         there.wait(3)
         ends = time.monotonic() + 60
         while not server.rows("select 1 from tasks_app_delivery where state = 'dead'"):
@@ -63,6 +76,7 @@ def lists() -> list[str]:
 def pages(server: Server) -> list[str]:
     """Return the newest row of each kind, and of calls and tasks one for each end."""
     wanted = [(name, "order by id desc limit 1") for name in ("delivery", "webhook", "apikey", "principal")]
+    wanted += [(name, "order by id desc limit 1") for name in ("workflow", "batch", "memoryentry")]
     wanted += [("exchange", f"where outcome = '{outcome}' limit 1") for outcome in ("result", "error", "refused")]
     wanted += [("task", f"where state = '{state}' limit 1") for state in ("completed", "failed", "input_required")]
     found = [

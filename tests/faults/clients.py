@@ -5,6 +5,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -260,3 +261,13 @@ def state(task: dict[str, Any]) -> str:
 
 def words(task: dict[str, Any]) -> str:
     return str(task["status"]["message"]["parts"][0]["text"])
+
+
+def closed(wire: socket.socket) -> bool:
+    """Return whether the server has cut the connection, without reading what it has sent."""
+    return Path("/proc/net/tcp").read_text(encoding="ascii").count(_place(wire)) == 0
+
+
+def _place(wire: socket.socket) -> str:
+    """Return how the kernel lists the server's side of an open connection."""
+    return f":{wire.getpeername()[1]:04X} 0100007F:{wire.getsockname()[1]:04X} 01"

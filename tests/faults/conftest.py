@@ -25,7 +25,7 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0)
 User.objects.create_superuser("operator")
 """
-_NEW_KEY = f"from tasks_app.callers import access; access.new_key('caller', key='{KEY}')"
+NEW_KEY = f"from tasks_app.callers import access; access.new_key('caller', key='{KEY}')"
 
 Start = Callable[..., Awaitable[Node]]
 
@@ -171,7 +171,7 @@ def production(postgres_server: str, migrated_postgres: str, tmp_path_factory: p
     """Give a migrated database with a key, which others are made from."""
     folder = tmp_path_factory.mktemp("production")
     with servers.database(postgres_server, migrated_postgres) as url:
-        shell(folder, _NEW_KEY, DATABASE_URL=url, **SHARED)
+        shell(folder, NEW_KEY, DATABASE_URL=url, **SHARED)
         yield url
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import orjson
@@ -128,20 +128,29 @@ class Node:
 class Worker(Node):
     """A Celery worker."""
 
-    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
-        super().__init__(folder, "worker", *arguments, **settings)
+    COMMAND, READY = "worker", "worker is ready"
+    """The command that starts it, and what its log says when it takes messages."""
 
-    async def start(self) -> "Worker":
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+        super().__init__(folder, self.COMMAND, *arguments, **settings)
+
+    async def start(self) -> Self:
         """Start it, again if need be, and return when it takes messages."""
-        before = self.log.count("worker is ready") if self.file.exists() else 0
+        before = self.log.count(self.READY) if self.file.exists() else 0
         self.launch()
         deadline = time.monotonic() + START_SECONDS
-        while self.log.count("worker is ready") == before:
+        while self.log.count(self.READY) == before:
             assert self.process
             assert self.process.poll() is None, f"it ended at once:\n{self.log}"
             assert time.monotonic() < deadline, f"it was not ready within {START_SECONDS:g} s:\n{self.log}"
             await asyncio.sleep(0.03)
         return self
+
+
+class Execution(Worker):
+    """An execution zone behind a broker, without HTTP."""
+
+    COMMAND, READY = "execution", "The execution zone is ready."
 
 
 class Redis:

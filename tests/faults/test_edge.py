@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.faults.attackers import ATTACKS, head
-from tests.faults.clients import PATIENCE, Client, client, envelope, message
+from tests.faults.clients import PATIENCE, Client, client, closed, envelope, message
 from tests.faults.conftest import Start
 from tests.faults.nodes import KEY, ROOT, Node
 
@@ -115,16 +115,6 @@ async def test_an_attack_costs_neither_memory_nor_disk_for_long(start: Start, na
 
 
 # ----------------------------------------------------------------- silent readers
-
-
-def closed(wire: socket.socket) -> bool:
-    """Return whether the server has cut the connection, without reading what it has sent."""
-    return Path("/proc/net/tcp").read_text(encoding="ascii").count(_place(wire)) == 0
-
-
-def _place(wire: socket.socket) -> str:
-    """Return how the kernel lists the server's side of an open connection."""
-    return f":{wire.getpeername()[1]:04X} 0100007F:{wire.getsockname()[1]:04X} 01"
 
 
 def asking(node: Node, body: bytes, *fields: str) -> socket.socket:

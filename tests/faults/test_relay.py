@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from a2a.client import Client, ClientError, text_of
-from a2a.client.asynchronous import message_of
+from a2a.client.systems import message_of
 from a2a.types import Message, Part, Role, Task
 from tests.faults.clients import PATIENCE
 from tests.faults.conftest import SHORT, Plant, Start, shell

@@ -37,4 +37,4 @@ async def test_a_task_of_vapora_survives_a_killed_server(start: Start) -> None:
                 if (await client.get(begun["id"]))["status"]["state"] == "completed":
                     break
                 await asyncio.sleep(0.1)
-        assert (await http.get(f"{node.base}/health")).json()["status"] in {"ok", "degraded"}
+        assert (await http.get(f"{node.base}/health")).json()["status"] in {"healthy", "degraded"}

@@ -1,0 +1,140 @@
+"""Two zones as processes: over a queue whose execution is killed or frozen, and over HTTPS with certificates."""
+
+import asyncio
+import shutil
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.faults.clients import PATIENCE, Client, client, ended, state, words
+from tests.faults.conftest import NEW_KEY, SHARED, SHORT, Start, shell
+from tests.faults.nodes import KEY, Execution, Node, Redis
+from tests.support.tls import certificate, tls_front
+
+pytestmark = pytest.mark.fault
+AGENTS = {"A2A_AGENT_MODULES": "tests.faults.zone_agents", "A2A_DEFAULT_AGENT": "answers"}
+ANSWER = "attempt {} and ended"
+
+
+class Zones(NamedTuple):
+    """A verification zone and an execution zone on data of their own, with a queue between them."""
+
+    verification: Node
+    execution: Execution
+
+
+@pytest.fixture
+async def zones(start: Start, nodes: list[Node], redis: Redis, tmp_path: Path, migrated_file: Path) -> Zones:
+    queue = {"A2A_ZONE_QUEUE": redis.url, "A2A_ZONE_SECRET": "a secret of both zones"}
+    execution = Execution(tmp_path / "execution", **SHARED, **SHORT, **AGENTS, **queue)
+    nodes.append(execution)
+    shutil.copy(migrated_file, execution.folder)
+    await asyncio.to_thread(shell, execution.folder, NEW_KEY, **execution.settings)
+    calls = {"A2A_EXECUTION": "queue", "A2A_EXECUTION_KEY": KEY, "A2A_DEFAULT_AGENT": "execution"}
+    verification, _ = await asyncio.gather(start(folder="verification", **SHORT, **calls, **queue), execution.start())
+    return Zones(verification, execution)
+
+
+async def asked(caller: Client, text: str) -> str:
+    """Return the task of a question, which is not waited for."""
+    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}
+    params = {"message": message, "configuration": {"returnImmediately": True}}
+    return str((await caller.result("SendMessage", params))["task"]["id"])
+
+
+def answer(task: dict[str, Any]) -> str:
+    return "".join(part["text"] for artifact in task["artifacts"] for part in artifact["parts"])
+
+
+def rows(node: Node, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3", timeout=PATIENCE)) as connection:
+        return list(connection.execute(query))
+
+
+def noted(file: Path) -> list[str]:
+    """Return the attempts of the calls that the agent has written down."""
+    return [line.split()[1] for line in file.read_text("ascii").splitlines()]
+
+
+async def seen(caller: Client, task_id: str, text: str) -> None:
+    """Wait until a task has this text as its answer so far."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            task = await caller.get(task_id)
+            if "artifacts" in task and answer(task) == text:
+                return
+            await asyncio.sleep(0.05)
+
+
+# ------------------------------------------------------------------ queue
+
+
+@pytest.mark.long
+@pytest.mark.requirement("ZONE-10")
+async def test_an_answer_arrives_once_after_both_zones_were_killed(zones: Zones, tmp_path: Path) -> None:
+    file = tmp_path / "calls"
+    async with client(zones.verification) as caller:
+        task_id = await asked(caller, str(file))
+        await seen(caller, task_id, "attempt 1 ")
+        zones.verification.kill()
+        await zones.verification.start()
+        zones.execution.kill()
+        await zones.execution.start()
+        task = await ended(caller, task_id, 2 * PATIENCE)
+    attempts = noted(file)
+    assert attempts == [str(number) for number in range(1, len(attempts) + 1)]
+    assert (state(task), answer(task)) == ("TASK_STATE_COMPLETED", ANSWER.format(attempts[-1]))
+    assert [agent for (agent,) in rows(zones.execution, "select agent from tasks_app_task")] == ["answers"]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ZONE-10")
+@pytest.mark.parametrize("is_killed", [pytest.param(True, marks=pytest.mark.long), False], ids=["killed", "frozen"])
+async def test_a_call_without_an_answer_is_sent_again_and_executed_once(zones: Zones, is_killed: bool) -> None:
+    """A killed zone loses the call that it has taken from the queue. A frozen one comes back to it, and then to the
+    same call again."""
+    async with client(zones.verification) as caller:
+        zones.execution.tell(signal.SIGSTOP)
+        task_id = await asked(caller, "hello")
+        await zones.verification.logs("no worker has answered within")
+        if is_killed:
+            zones.execution.kill()
+            await zones.execution.start()
+        else:
+            zones.execution.tell(signal.SIGCONT)
+        task = await ended(caller, task_id, 2 * PATIENCE)
+    assert (state(task), answer(task)) == ("TASK_STATE_COMPLETED", ANSWER.format(1))
+    assert rows(zones.execution, "select state from tasks_app_task") == [("completed",)]
+
+
+# ------------------------------------------------------------------ HTTPS
+
+
+async def verification(start: Start, port: int, **settings: str) -> Node:
+    calls = {"A2A_EXECUTION": f"https://localhost:{port}", "A2A_EXECUTION_KEY": KEY, "A2A_DEFAULT_AGENT": "execution"}
+    return await start(folder="verification", **calls, **settings)
+
+
+@pytest.mark.long
+@pytest.mark.requirement("ZONE-10")
+async def test_calls_go_over_tls_to_a_zone_whose_authority_is_trusted(start: Start, tmp_path: Path) -> None:
+    file = certificate("localhost", tmp_path)
+    execution = await start(folder="execution", **AGENTS)
+    async with tls_front(file, execution.port) as port:
+        trusting = await verification(start, port, SSL_CERT_FILE=str(file))
+        async with client(trusting) as caller:
+            task = await ended(caller, await asked(caller, "hello"))
+        assert (state(task), answer(task)) == ("TASK_STATE_COMPLETED", ANSWER.format(1))
+        trusting.kill()
+        doubting = await verification(start, port)
+        async with client(doubting) as caller:
+            task = await ended(caller, await asked(caller, "again"))
+    assert state(task) == "TASK_STATE_FAILED"
+    assert words(task) == "The execution zone has no certificate that this deployment trusts."
+    assert "self-signed certificate" in doubting.log
+    assert "by its file in SSL_CERT_FILE" in doubting.log
+    assert len(rows(execution, "select id from tasks_app_task")) == 1
