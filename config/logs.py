@@ -2,8 +2,12 @@
 
 from typing import Any
 
-QUIET = ("asyncio", "celery", "httpcore", "httpx", "oauth2_provider", "oauthlib", "slack_bolt", "slack_sdk", "uvicorn")
-"""Libraries whose warnings are logged, and nothing below. The OAuth libraries would log codes and tokens."""
+QUIET = (
+    *("asyncio", "boto3", "botocore", "celery", "httpcore", "httpx", "kombu", "oauth2_provider", "oauthlib"),
+    *("slack_bolt", "slack_sdk", "urllib3", "uvicorn"),
+)
+"""Libraries whose warnings are logged, and nothing below. The OAuth libraries would log codes and tokens, those of AWS
+whole requests."""
 
 
 def logging_options(level: str, form: str) -> dict[str, Any]:

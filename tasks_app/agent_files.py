@@ -1,13 +1,33 @@
-"""The files of A2A_AGENTS_DIR and A2A_AGENT_MODULES: which modules to import, and which files to watch for edits."""
+"""The files of A2A_AGENTS_DIR and A2A_AGENT_MODULES: which modules to import, which files to watch for edits, and the
+folder that a process reads again while it runs."""
 
+import importlib
+import logging
+import os
 import sys
-from importlib.util import find_spec
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from importlib.util import cache_from_source, find_spec
+from inspect import unwrap
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from a2a.agents import AgentDefinitionError, registry
+from tasks_app.discovery import discover
+
+log = logging.getLogger(__name__)
+Stamp = frozenset[tuple[str, int, int]]
+"""Every Python file of the folder with its time of change and its size. Another stamp means other code."""
+
+OPERATING = frozenset({"a2a", "deliveries", "exchanges", "migrate", "tasks"})
+"""Commands by which operators look and act, also while a file of an agent is broken."""
+PRUNED = (".", "__pycache__", "site-packages", "dist-packages")
+"""Beginnings of the names of folders inside that have no code of the author."""
 NOT_AGENTS = ("_", "test_", "conftest")
 """Prefixes of modules that define no agents: helpers and tests."""
 
@@ -61,3 +81,128 @@ def _check(name: str, folder: Path) -> None:
         raise ImproperlyConfigured(
             f"A2A_AGENTS_DIR: {folder / name}.py has the name of another module{where}; rename it"
         )
+
+
+class AgentFolder:
+    """The folder A2A_AGENTS_DIR as this process has read it."""
+
+    def __init__(self) -> None:
+        self.stamp: Stamp = frozenset()
+        """The stamp of the last reading, whether it succeeded or not."""
+        self.newest: Stamp = frozenset()
+        """The stamp of the last look."""
+        self.problem = ""
+        """Why the folder could not be read again; empty if it could."""
+        self.is_tolerant = False
+        """True to log a mistake at the start of this process, and to go on without the agents."""
+        self.foreign: frozenset[str] | None = None
+        """Modules of the folder that others imported before the first reading, which stay as they are."""
+
+    def begin(self, arguments: Sequence[str]) -> None:
+        """Read the folder at the start of a process with these arguments.
+
+        A mistake in it stops a server or a worker: raises ImproperlyConfigured and AgentDefinitionError. A command of
+        operators logs it, and does its work without agents.
+        """
+        try:
+            self.load()
+        except (ImproperlyConfigured, AgentDefinitionError) as error:
+            if not (self.is_tolerant or OPERATING.intersection(arguments[1:2])):
+                raise
+            log.error("A2A_AGENTS_DIR was not read: %s", error)
+
+    def load(self) -> None:
+        """Import all modules, and put their agents in place of the former ones, all at once.
+
+        Raises ImproperlyConfigured and AgentDefinitionError. The former agents and modules are then as they were.
+        """
+        former, self.stamp = self.stamp, read_stamp()
+        _forget_bytecode({path for path, *_ in former ^ self.stamp} if former else set())
+        if self.foreign is None:
+            self.foreign = frozenset(_own_modules())
+        modules = self._take_modules()
+        importlib.invalidate_caches()
+        try:
+            with registry.staging() as agents:
+                for module in find_modules():
+                    discover(partial(importlib.import_module, module))
+            registry.swap({agent.name for agent in registry if unwrap(agent.function).__module__ in modules}, agents)
+        except BaseException:
+            self._take_modules()
+            sys.modules.update(modules)
+            raise
+
+    def refresh(self, *, at_once: bool = False) -> bool:
+        """Read the folder again if its files have changed; return whether the agents are other ones.
+
+        Never raises. Files that change are read at the first look that finds them as the look before it did, unless
+        the caller says at once: they may still be written.
+        """
+        if not (settings.A2A_AGENTS_DIR and settings.A2A_AGENTS_RELOAD):
+            return False
+        before, self.newest = self.newest, read_stamp()
+        if self.newest == self.stamp or (self.newest != before and not at_once):
+            return False
+        try:
+            self.load()
+        except (ImproperlyConfigured, AgentDefinitionError) as error:
+            self.problem = f"agents: A2A_AGENTS_DIR was not read again, the former agents go on: {error}"
+            if not at_once:  # The parent of a child that runs one agent has logged it.
+                log.error("%s", self.problem)
+            return False
+        self.problem = ""
+        log.info("A2A_AGENTS_DIR was read again; the agents are %s", ", ".join(registry.names()))
+        return True
+
+    def _take_modules(self) -> dict[str, ModuleType]:
+        """Remove the modules that came from the folder from those that Python has imported, and return them.
+
+        Functions at work keep the module that they were defined in.
+        """
+        return {name: sys.modules.pop(name) for name in _own_modules() if name not in (self.foreign or ())}
+
+    def troubles(self) -> list[str]:
+        """Return why the folder could not be read again, if it could not."""
+        return [self.problem] if self.problem else []
+
+
+def read_stamp() -> Stamp:
+    """Return the stamp of the folder; an empty one for a folder that cannot be read."""
+    files = set()
+    for folder, folders, names in os.walk(_folder(), followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(PRUNED)]
+        for path in (Path(folder, name) for name in names if name.endswith(".py")):
+            with suppress(OSError):  # It was removed just now.
+                status = path.stat()
+                files.add((str(path), status.st_mtime_ns, status.st_size))
+    return frozenset(files)
+
+
+def _own_modules() -> list[str]:
+    """Return the names of the imported modules whose files are in the folder."""
+    return [name for name, module in list(sys.modules.items()) if any(map(_is_own, _places(module)))]
+
+
+def _places(module: ModuleType) -> list[str]:
+    return [getattr(module, "__file__", None) or "", *map(str, getattr(module, "__path__", ()))]
+
+
+def _is_own(place: str) -> bool:
+    """Return whether a file is one of the folder, and not of packages that are installed inside it."""
+    if not place or not Path(place).is_relative_to(_folder()):
+        return False
+    return not any(part.startswith(PRUNED) for part in Path(place).relative_to(_folder()).parts)
+
+
+def _forget_bytecode(paths: set[str]) -> None:
+    """Delete the bytecode of files that have changed.
+
+    Python takes it for that of the new code if the file has the same size and was changed within the same second.
+    """
+    for path in paths:
+        with suppress(OSError):
+            Path(cache_from_source(path)).unlink(missing_ok=True)
+
+
+folder = AgentFolder()
+"""The folder of this process."""

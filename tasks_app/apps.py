@@ -1,7 +1,7 @@
 """The Django application. At the start it finds the agents of all applications, as Django finds their models."""
 
+import sys
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig
@@ -31,8 +31,8 @@ class TasksAppConfig(AppConfig):
         discover(partial(autodiscover_modules, "agents"))
         for module in settings.A2A_AGENT_MODULES:
             import_agents(module)
-        for module in agent_files.find_modules():
-            discover(partial(import_module, module))
+        if settings.A2A_AGENTS_DIR:
+            agent_files.folder.begin(sys.argv)
 
 
 def _read_settings_plainly() -> None:

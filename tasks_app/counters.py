@@ -42,6 +42,15 @@ class Counter:
         """Return the numbers as JSON values."""
         return [[*values, count] for values, count in sorted(self.total().items())]
 
+    def sums(self, others: Mapping[str, Snapshot]) -> dict[Labels, int]:
+        """Return the number of each set of values in this process and in others together."""
+        sums = self.total()
+        for snapshot in others.values():
+            for *values, count in snapshot.get(self.name, ()):
+                labels = tuple(str(value) for value in values)
+                sums[labels] = sums.get(labels, 0) + int(count)
+        return sums
+
     def lines(self, others: Mapping[str, Snapshot]) -> list[str]:
         """Return the counter in the text format of Prometheus: of this process, and of others by their names."""
         head = [f"# HELP {self.name} {self.about}", f"# TYPE {self.name} counter"]
@@ -83,7 +92,13 @@ agent_calls: Final = Counter(
 agent_time: Final = Counter(
     "a2a_agent_call_microseconds_total", "The time of these calls, until their answer or stream ended.", ("agent",)
 )
-ALL: Final = (db_operations, broker_messages, agent_calls, agent_time)
+calls: Final = Counter("a2a_calls_total", "Calls in any language, by outcome: answered or failed.", ("outcome",))
+tasks: Final = Counter(
+    "a2a_tasks_total",
+    "Tasks by what became of them in this process: created, completed, failed, canceled or rejected.",
+    ("outcome",),
+)
+ALL: Final = (db_operations, broker_messages, agent_calls, agent_time, calls, tasks)
 
 
 PROCESS = "process"

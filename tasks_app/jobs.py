@@ -22,7 +22,7 @@ from kombu import Queue
 
 from a2a.agents import registry
 from tasks_app.counters import broker_messages
-from tasks_app.hints import hints
+from tasks_app.hints import ANY, hints
 from tasks_app.hints.dispatch import WAKE, queues_of_agents
 from tasks_app.process import services
 from tasks_app.runner.runner import runner
@@ -39,6 +39,8 @@ class Life:
 
     forked = False
     """Whether this process is a child."""
+    is_choosy = False
+    """Whether the worker was started with --queues or --exclude-queues."""
     going_down = mmap.mmap(-1, 1)
     """A byte of shared memory that is not 0 when the worker stops. An Event would not do: a child that is killed could
     leave its lock taken for ever."""
@@ -72,8 +74,9 @@ def count_message(**_: Any) -> None:
 
 
 @signals.celeryd_init.connect
-def prepare(conf: Any = None, **_: Any) -> None:
+def prepare(conf: Any = None, options: Any = None, **_: Any) -> None:
     """Check the settings, and configure what depends on the agents: the queues and the visibility timeout."""
+    Life.is_choosy = any((options or {}).get(name) for name in ("queues", "exclude_queues"))
     errors = [str(error) for error in checks.run_checks() if error.is_serious()]
     if not settings.CELERY_BROKER_URL:
         errors.append("CELERY_BROKER_URL is not set: a worker needs the broker that the web processes publish to.")
@@ -121,7 +124,8 @@ def start_child(**_: Any) -> None:
 
 
 def _start(role: services.Role) -> None:
-    runner.queues = frozenset(current_app.amqp.queues.consume_from)
+    # A worker of all queues serves those of agents to come, too.
+    runner.queues = frozenset(current_app.amqp.queues.consume_from) if Life.is_choosy else ANY
     services.start(role)
 
 

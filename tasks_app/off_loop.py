@@ -22,8 +22,11 @@ An event loop gives up the lock with each system call, and waits this long to ge
 Python's 5 ms would delay all callers. Without large work so many switches would cost more than they gain."""
 SHORTEST_WORK = 0.001
 """Seconds of work after which a rest is due. The shortest sleep costs a tenth of that."""
-LONGEST_REST = 0.01
-"""Seconds of a rest in large work at most. A step that took longer waited for something else."""
+REST_SHARE, LONGEST_REST = 3.0, 0.03
+"""The rest after a step of large work: its share of the time of the step, and the most seconds. A step that took longer
+waited for something else."""
+TURN_SECONDS = 0.05
+"""Seconds for which a thread waits for its turn. The thread that has it may wait for a database that is away."""
 NICE = 5
 """The nice value of threads for large work."""
 
@@ -70,12 +73,61 @@ class Switches:
 
 switches = Switches()
 """The switch interval of this process."""
+
+
+class Turn:
+    """The turn to do large work, which one thread of the process has at a time.
+
+    A small call waits for the interpreter lock up to ten times. If several threads did large work at once, they would
+    take the lock from each other, and the call would wait for all of them each time.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.local = threading.local()
+
+    @contextmanager
+    def mine(self) -> Iterator[None]:
+        """Do the block in turn. A thread that has waited for TURN_SECONDS goes on without the turn."""
+        self.local.is_mine = self.lock.acquire(timeout=TURN_SECONDS)
+        try:
+            yield
+        finally:
+            self._give_away()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Leave the turn of this thread, if it has one, to others for the length of the block."""
+        was_mine = self._give_away()
+        yield
+        if was_mine:
+            self.local.is_mine = self.lock.acquire(timeout=TURN_SECONDS)
+
+    def _give_away(self) -> bool:
+        was_mine: bool = getattr(self.local, "is_mine", False)
+        self.local.is_mine = False
+        if was_mine:
+            self.lock.release()
+        return was_mine
+
+
+turn = Turn()
+"""The turn of the threads of this process."""
+
+
+@contextmanager
+def large_work() -> Iterator[None]:
+    """Do large work in the block: in turn with other such work, while threads switch often."""
+    with switches.often(), turn.mine():
+        yield
+
+
 _work = threading.local()
 """The pace of the large work of a thread."""
 
 
 class Pace:
-    """The pace of large work that is done in steps. It leaves half of the time to other threads.
+    """The pace of large work that is done in steps. It leaves three quarters of the time to other threads.
 
     Without rests a small call waits for the interpreter lock up to ten times. During one rest it is done from end to
     end.
@@ -85,11 +137,12 @@ class Pace:
         self.since = time.perf_counter()
 
     def rest(self) -> None:
-        """Sleep for as long as the work since the last rest took, once that is SHORTEST_WORK. Shorter steps add up."""
+        """Sleep for REST_SHARE of the time since the last rest, once that is SHORTEST_WORK. Shorter steps add up."""
         seconds = time.perf_counter() - self.since
         if seconds < SHORTEST_WORK:
             return
-        time.sleep(min(seconds, LONGEST_REST))
+        with turn.pause():
+            time.sleep(min(REST_SHARE * seconds, LONGEST_REST))
         self.since = time.perf_counter()
 
 
@@ -106,6 +159,6 @@ async def off_loop(function: Callable[..., T], *arguments: object) -> T:
 
 
 def _run_large(function: Callable[..., T], *arguments: object) -> T:
-    _work.pace = Pace()
-    with switches.often():
+    with large_work():
+        _work.pace = Pace()
         return function(*arguments)

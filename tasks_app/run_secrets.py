@@ -2,15 +2,17 @@
 and deleted when the agent is done or A2A_SECRET_SECONDS after the message."""
 
 import hashlib
-from datetime import timedelta
-from functools import partial
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Self
 
 import msgspec
 from django.conf import settings
+from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.database.work import Do, DoSlowly
+from tasks_app.database.work import DoSlowly, Work
 from tasks_app.models import RunSecret
 from tasks_app.sealing import Unreadable, seal, unseal
 
@@ -20,17 +22,52 @@ def key_of(tenant: str, caller: str, message_id: str) -> str:
     return hashlib.sha256(msgspec.json.encode([tenant, caller, message_id])).hexdigest()
 
 
-def storing_of(key: str, secrets: dict[str, str]) -> Do[None]:
-    """Return the work item that stores secrets, in place of earlier ones of the same message."""
-    return Do(partial(_store, key, secrets))
+class StoreSecrets(Work[None], Struct, frozen=True):
+    """The sealed secrets of a message to store, in place of earlier ones of the same message."""
+
+    lane = "write"
+    repeatable = True
+
+    key: str
+    sealed: str
+    expires_at: datetime
+
+    def unique(self) -> str:
+        return self.key
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[None]:
+        """Write all rows in one statement, in the order of their keys, so that two processes never wait for each
+        other."""
+        rows = [RunSecret(key=item.key, sealed=item.sealed, expires_at=item.expires_at) for item in items]
+        RunSecret.objects.bulk_create(
+            sorted(rows, key=lambda row: row.key),
+            update_conflicts=True,
+            unique_fields=["key"],
+            update_fields=["sealed", "expires_at"],
+        )
+        return [None for _ in items]
 
 
-def _store(key: str, secrets: dict[str, str]) -> None:
+class DeleteSecrets(Work[None], Struct, frozen=True):
+    """The secrets of a message to delete."""
+
+    lane = "write"
+    repeatable = True
+
+    key: str
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[None]:
+        """Delete all rows in one statement."""
+        RunSecret.objects.filter(pk__in=[item.key for item in items]).delete()
+        return [None for _ in items]
+
+
+def storing_of(key: str, secrets: dict[str, str]) -> StoreSecrets:
+    """Return the work item that stores the secrets of a message."""
     ends = clock.now() + timedelta(seconds=settings.A2A_SECRET_SECONDS)
-    row = RunSecret(key=key, sealed=seal(msgspec.json.encode(secrets).decode()), expires_at=ends)
-    RunSecret.objects.bulk_create(
-        [row], update_conflicts=True, unique_fields=["key"], update_fields=["sealed", "expires_at"]
-    )
+    return StoreSecrets(key, seal(msgspec.json.encode(secrets).decode()), ends)
 
 
 async def read(key: str) -> dict[str, str]:
@@ -44,7 +81,7 @@ async def read(key: str) -> dict[str, str]:
 
 async def delete(key: str) -> None:
     """Delete the secrets of a message."""
-    await bridge.ask(Do(lambda: RunSecret.objects.filter(pk=key).delete()))
+    await bridge.ask(DeleteSecrets(key))
 
 
 class RunSecrets:

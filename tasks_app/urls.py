@@ -9,6 +9,7 @@ from django.urls import URLPattern, include, path, re_path
 from a2a.choice import Endpoint
 from a2a.languages import ALL
 from tasks_app.callers.paths import RESERVED
+from tasks_app.transports.call_streams import follow_call
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set, schema
 from tasks_app.transports.descriptions import openapi, openrpc
 from tasks_app.transports.enveloped import enveloped
@@ -16,7 +17,7 @@ from tasks_app.transports.files import download
 from tasks_app.transports.front import front
 from tasks_app.transports.links import create, follow
 from tasks_app.transports.metrics import metrics
-from tasks_app.transports.pages import healthz, readyz
+from tasks_app.transports.pages import health, healthz, readyz
 from tasks_app.transports.rest import rest
 from tasks_app.transports.slack import events
 from tasks_app.transports.tickets import ticket
@@ -91,9 +92,10 @@ urlpatterns = [
     path("files/<str:file>/<str:name>", download),
     *(path(f"{root}links", create) for root in ROOTS),
     *(path(f"{root}links/<str:task>", follow) for root in ROOTS),
+    *(path(f"{root}stream/<path:call_id>", follow_call) for root in ROOTS),
     path("slack/events", events),
     path("healthz", healthz),
-    path("health", readyz),
+    path("health", health),
     path("readyz", readyz),
     path("metrics", metrics),
 ]

@@ -60,7 +60,8 @@ def test_every_error_is_documented_with_its_numbers(error: type) -> None:
 
 
 def test_every_check_is_documented() -> None:
-    ids = set(re.findall(r'id="(a2a\.[EW]\d+)"', (ROOT / "tasks_app" / "checks.py").read_text(encoding="utf-8")))
+    modules = [file.read_text(encoding="utf-8") for file in (ROOT / "tasks_app" / "checks").glob("*.py")]
+    ids = set(re.findall(r'id="(a2a\.[EW]\d+)"', "".join(modules)))
     assert ids
     assert ids == set(re.findall(r"\| `(a2a\.[EW]\d+)` \|", TEXTS["docs/reference/checks.md"]))
 

@@ -1,6 +1,6 @@
 """Agents."""
 
-from config.environment import names, number, relays, text, whole
+from config.environment import flag, names, number, relays, text, whole
 
 A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
 """The agent that answers at `/jsonrpc`."""
@@ -8,6 +8,8 @@ A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
 """Further modules with agents. Each module defines or imports an agent."""
 A2A_AGENTS_DIR = text("A2A_AGENTS_DIR")
 """A folder of modules with agents. All its modules are imported."""
+A2A_AGENTS_RELOAD = flag("A2A_AGENTS_RELOAD", True)
+"""Whether processes read the folder `A2A_AGENTS_DIR` again, without a restart, when its files change."""
 A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
 """The time of silence after which a worker loses its tasks."""
 A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)

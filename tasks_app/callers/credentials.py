@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import msgspec
-from django.conf import settings
 from django.utils.module_loading import import_string
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_of
+from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.scopes import narrow
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey
@@ -97,8 +97,8 @@ def decode(text: str) -> FindAgain:
 
 
 def _finder(kind: str) -> Finder | None:
-    """Return the finder of a kind; None for an unknown one, and for tokens while the OAuth server is off."""
-    if kind not in KINDS or (kind == "token" and not settings.A2A_OAUTH):
+    """Return the finder of a kind; None for an unknown one, and for one that no scheme takes."""
+    if kind not in KINDS or not is_accepted(kind):
         return None
     finder: Finder = import_string(KINDS[kind])
     return finder

@@ -9,10 +9,11 @@ from time import monotonic
 from django.conf import settings
 from django.db.models import Count, Max
 
+from a2a.requests import Request, SendMessage
 from tasks_app.callers.access import Caller
 from tasks_app.callers.banks import Bank
 from tasks_app.callers.purses import Purse
-from tasks_app.callers.rates import MOST, Rate
+from tasks_app.callers.rates import MOST, SEND_COST, Rate
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.models import RateLimit
@@ -97,6 +98,12 @@ class Limits:
             # The purses of callers whose rates are the same stay as they are.
             self.edition, self.rules = edition, rules
             self.of_owner.clear()
+
+
+def cost_of_send(kind: type[Request] = SendMessage) -> int:
+    """Return the cost of a message to an agent, for code that sends one in the name of a caller."""
+    cost: int = settings.A2A_OPERATION_COSTS.get(kind.__name__, SEND_COST)
+    return cost
 
 
 def default_rate() -> Rate | None:

@@ -9,7 +9,7 @@ HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 _PAGES = ".well-known agent agents card files openapi.json openrpc.json schemas"
 SIGNED = frozenset({"slack"})
 """Paths whose calls are proved by a signature of the body, which is therefore read before the caller is known."""
-_DOORS = "links slack ws"
+_DOORS = "links slack stream ws"
 _OTHERS = HEALTH.union(f"{_PAGES} {_DOORS}".split())
 """Paths of the protocol that belong to no endpoint, and those of doors to come."""
 

@@ -29,6 +29,8 @@ def may_ask(caller: Caller, agent: Agent, skill: str | None) -> bool:
 
     A message that names no skill of the agent may be for each of them, so the caller needs them all.
     """
+    if not _is_for(caller, agent.name):
+        return False
     if not caller.rules:
         return True
     offers = [own.id for own in agent.skills]
@@ -38,12 +40,22 @@ def may_ask(caller: Caller, agent: Agent, skill: str | None) -> bool:
 
 def may_see(caller: Caller, name: str) -> bool:
     """Return whether the caller may know of an agent: it may use the agent, and one of its skills at least."""
+    if not _is_for(caller, name):
+        return False
     if not caller.rules:
         return True
     agent = registry.get(name)
     skills = [own.id for own in agent.skills] if agent else []
     any_skill = not skills or any(is_permitted(caller, "skill", skill) for skill in skills)
     return is_permitted(caller, "agent", name) and any_skill
+
+
+def _is_for(caller: Caller, agent: str) -> bool:
+    """Return whether the credential of the caller is valid for an agent.
+
+    The door looks at the address alone, and some operations choose agents beside that of the address.
+    """
+    return caller.agents is None or agent in caller.agents
 
 
 def shows(caller: Caller, address: str | None, agent: str) -> bool:

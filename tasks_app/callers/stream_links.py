@@ -17,6 +17,7 @@ from a2a.errors import UnsupportedOperation
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for, caller_of, has_right
 from tasks_app.callers.credentials import FindAgain, reference_to
+from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.scopes import READ
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal
@@ -127,7 +128,7 @@ class FindReader(Work[Caller | None], Struct, frozen=True):
         if self.key_id is None and not self.credential:
             owner = principals.get(self.owner_id)
             return caller_for(owner, frozenset({READ.scope})) if owner else None
-        row = keys.get(self.key_id or 0)
+        row = keys.get(self.key_id or 0) if is_accepted("key") else None
         caller = others[self.reference] if self.credential else caller_of([row] if row else [])
         if caller is None or caller.owner_id != self.owner_id:
             return None

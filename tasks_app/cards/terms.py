@@ -8,8 +8,7 @@ from a2a.agents import Agent
 from a2a.requests import Invoke
 from a2a.tokens import tokens_of
 from a2a.types import Privacy, Terms
-from tasks_app.callers.limits import default_rate
-from tasks_app.callers.rates import SEND_COST
+from tasks_app.callers.limits import cost_of_send, default_rate
 from tasks_app.callers.schemes import auth
 
 UNDECLARED = Privacy(
@@ -43,5 +42,5 @@ def latency_of(agent: Agent) -> float:
 
 def _calls_per_minute() -> int | None:
     """Return the calls that a caller without a rate of its own may make in a minute; None without a limit."""
-    rate, cost = default_rate(), settings.A2A_OPERATION_COSTS.get(Invoke.__name__, SEND_COST)
+    rate, cost = default_rate(), cost_of_send(Invoke)
     return max(1, int(rate.per_minute // cost)) if rate and cost else None

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tasks_app.database.errors import error_for_callers
 from tasks_app.database.locks import is_lock_refusal
-from tasks_app.off_loop import switches
+from tasks_app.off_loop import large_work
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -124,8 +124,8 @@ class DoAlone(DoSlowly[R], Generic[R], frozen=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[R]]:
-        """Do the items while threads take turns often."""
-        with switches.often():
+        """Do the items in turn with other large work."""
+        with large_work():
             return super().do_many(items)
 
 

@@ -56,6 +56,14 @@ PLACES = (
     ),
     Place(
         verb="POST",
+        path="/sparc",
+        summary="Call a method of SPARC: see /sparc/openrpc.json",
+        scope=ANY,
+        answers={200: "The answer.", 204: "The call was a notification.", **KEY},
+        body={},
+    ),
+    Place(
+        verb="POST",
         path="/invoke",
         summary="Call an agent or a skill by its name, and wait for the outcome (ADR-002)",
         scope=WRITE.scope,
@@ -178,6 +186,14 @@ PLACES = (
         query=("signature", "afterSequence"),
     ),
     Place(
+        verb="GET",
+        path="/stream/{call}",
+        summary="Follow the task of a call of SPARC by the id of the call",
+        scope=READ.scope,
+        answers={200: "The events.", 404: "The caller has no call with that id, or it has no task.", **KEY},
+        media="text/event-stream",
+    ),
+    Place(
         verb="POST",
         path="/ws/ticket",
         summary="Return a ticket that opens one WebSocket connection",
@@ -216,7 +232,7 @@ PLACES = (
     Place(
         verb="GET",
         path="/health",
-        summary="Return whether the process can work, as /readyz does",
+        summary="Return whether the process can work, with its version, its uptime and its load",
         scope=None,
         answers={200: "It can work.", 503: "It cannot work, with the reasons."},
     ),
@@ -225,7 +241,11 @@ PLACES = (
         path="/metrics",
         summary="Return the counters of the process to operators, by a token of theirs",
         scope=ANY,
-        answers={200: "The counters in the text format of Prometheus.", 429: "Too many wrong tokens.", **KEY},
+        answers={
+            200: "The counters in the text format of Prometheus, or in JSON where Accept prefers it.",
+            429: "Too many wrong tokens.",
+            **KEY,
+        },
         media="text/plain",
     ),
 )

@@ -23,6 +23,7 @@ from tasks_app.event_log.changes import Appended, Change, NewerMessage, Outcome,
 from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.snapshots import Refresh
+from tasks_app.event_log.tallies import count_ends
 from tasks_app.hints import Reached, hints
 
 
@@ -65,8 +66,9 @@ class Append(Work[Appended | NewerMessage | None], Change, kw_only=True):
     def after_commit(
         cls, items: Sequence[Self], results: Sequence[GroupResult[Appended | NewerMessage | None]]
     ) -> None:
-        """Notify readers and dispatchers, and have stale snapshots refreshed."""
+        """Count the tasks that ended, notify readers and dispatchers, and have stale snapshots refreshed."""
         pairs = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
+        count_ends(item.state for item, _ in pairs)
         notify([Reached(item.task_id, result.seq, item.state, item.messages > 0) for item, result in pairs])
         for item, result in pairs:
             if item.delay is not None:

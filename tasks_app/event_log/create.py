@@ -43,6 +43,7 @@ from tasks_app.database.rows import (
 from tasks_app.database.sql import on_postgres, one_of
 from tasks_app.database.work import LOCKED, GroupResult, Locked, Work
 from tasks_app.event_log.exchanges import drop_exchange
+from tasks_app.event_log.tallies import count_new
 from tasks_app.hints import hints
 
 
@@ -95,8 +96,9 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[KeyTarget | None]]) -> None:
-        """Notify dispatchers alone: a new task has no readers yet."""
+        """Count the new tasks, and notify dispatchers alone: a new task has no readers yet."""
         new = [item.task for item, result in zip(items, results, strict=True) if result is None and item.task]
+        count_new(new)
         if queues := frozenset({task.queue for task in new if task.state in RUNNABLE}):
             hints.offer(queues)
         if any(item.deliveries for item in items):

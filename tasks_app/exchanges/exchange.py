@@ -62,7 +62,7 @@ class OpenExchange:
         self.row = ExchangeRow(
             id=uuid7(),
             request_id=request_id,
-            rpc_id=_id_text(rpc_id),
+            rpc_id=id_text(rpc_id),
             rpc_id_type=_ID_TYPES[type(rpc_id)],
             door=door,
             envelope=envelope,
@@ -229,7 +229,8 @@ def _entry(row: ExchangeRow, caller: Caller, webhook: str) -> AuditRow:
     )
 
 
-def _id_text(rpc_id: Id | UnsetType) -> str | None:
+def id_text(rpc_id: Id | UnsetType) -> str | None:
+    """Return an id of JSON-RPC as it is recorded; None for one that is null or absent."""
     if rpc_id is UNSET or rpc_id is None:
         return None
     if isinstance(rpc_id, str):

@@ -20,6 +20,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
 from tasks_app.exchanges.backlog import Backlog, Halves
 from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recent import recent_calls
 from tasks_app.exchanges.storage import write
 
 log = logging.getLogger(__name__)
@@ -93,6 +94,7 @@ class Recorder:
             outcome = "answered" if exchange.row.code is None else "failed"
             counters.agent_calls.add((exchange.agent, outcome))
             counters.agent_time.add((exchange.agent,), exchange.row.duration_us or 0)
+        _count(exchange)
         if exchange.is_written and exchange.answer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -189,6 +191,15 @@ class Recorder:
         """Return a sentence while exchanges wait for the database."""
         number = len(self.backlog)
         return [f"record: {number} calls wait to be recorded, see the log for why"] if number else []
+
+
+def _count(exchange: OpenExchange) -> None:
+    """Count a call by its outcome. The time of a stream is that of its task, and is no time of an answer."""
+    row = exchange.row
+    failed = row.code is not None
+    counters.calls.add(("failed" if failed else "answered",))
+    duration_us = None if row.frames or row.outcome == "stream" else row.duration_us
+    recent_calls.add(time.monotonic(), duration_us, failed=failed)
 
 
 recorder = Recorder()

@@ -1,5 +1,6 @@
 """Signed links to files. A link is valid for a while, and for every client that has it."""
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ from django.core import signing
 from a2a.documents import Encoded, Pieces
 from a2a.files import id_of, insert_links
 from tasks_app import clock
+from tasks_app.off_loop import rest
 
 _SALT = "tasks_app.files"
 
@@ -20,8 +22,14 @@ def with_links(payload: Payload, base: str) -> Payload:
     """Return JSON for a caller who may see the task: references to files become links."""
     link = partial(_link, signing.Signer(salt=_SALT), base, _until())
     if isinstance(payload, Pieces):
-        return Pieces([insert_links(part, link) for part in payload.parts])
+        return Pieces(_with_rests(insert_links(part, link) for part in payload.parts))
     return insert_links(payload, link)
+
+
+def _with_rests(parts: Iterable[bytes]) -> Iterator[bytes]:
+    for part in parts:
+        yield part
+        rest()
 
 
 def link_to(url: str) -> str:

@@ -6,6 +6,7 @@ thread that committed, so a dispatcher must take it at once and never fail.
 
 import logging
 import threading
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -121,7 +122,7 @@ class CeleryDispatcher:
     def _publish_all(self, app: "Celery", connection: "Connection") -> None:
         """Publish offers until stop() is called. Raises if the broker cannot be reached."""
         producer = app.amqp.Producer(connection)
-        counts = dict.fromkeys(queues_of_agents(), 0)
+        counts = Counter[str]()
         while True:
             if not self.stopping.is_set():
                 self.signal.wait()

@@ -278,6 +278,15 @@ class Dialler(httpcore.AsyncNetworkBackend):
         await self.inner.sleep(seconds)
 
 
+@cache
+def authorities() -> ssl.SSLContext:
+    """Return the certificates of the authorities that this process trusts: those of the system, or SSL_CERT_FILE.
+
+    To read them takes 25 ms, which a client for each call would pay each time.
+    """
+    return ssl.create_default_context()
+
+
 def client(
     *,
     seconds: float,
@@ -290,7 +299,7 @@ def client(
     It follows no redirects and uses no proxies from the environment, since a proxy would do the dialling. Call target()
     on the URL first. The time limit holds for each part of a call, not for all of it.
     """
-    context = verify or ssl.create_default_context()
+    context = verify or authorities()
     transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
     # httpx has no argument for a network backend. tests/outbound/test_names.py checks that this one is used.
     transport._pool = httpcore.AsyncConnectionPool(

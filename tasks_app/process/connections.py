@@ -4,10 +4,10 @@ connections."""
 import asyncio
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 import httptools
 from django.conf import settings
@@ -65,11 +65,18 @@ _idle: dict["Connection", None] = {}
 first, so that strangers who only hold connections cannot lock others out."""
 
 
+def count_connections() -> int:
+    """Return the number of open connections of the process, of WebSocket too."""
+    return len(Connection.of_process)
+
+
 class Connection(HttpToolsProtocol):
     """A connection with limits. uvicorn alone has no deadlines for heads and readers, and counts no bytes."""
 
     limit: int | None = None
     """The limit of connections, computed when the first one is made."""
+    of_process: ClassVar[Collection[object]] = ()
+    """The open connections of the process, of WebSocket too. The server keeps them."""
     head_since: float | None = None
     """The time at which the current head began; None while no head is being read."""
     timer: asyncio.TimerHandle | None = None
@@ -108,6 +115,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        Connection.of_process = self.connections
         self.progress = Progress(transport)
         # The event loop reads all that the kernel holds of a connection at once, by default up to 256 kB.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)

@@ -8,13 +8,14 @@ from datetime import timedelta
 from django.conf import settings
 from msgspec import Struct
 
-from a2a.states import TaskState
+from a2a.states import UNFINISHED, TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.schema import lacking
 from tasks_app.database.work import DoApart
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
+from tasks_app.process.vitals import Vitals, pulse
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep import processes
 from tasks_app.upkeep.sweeps import sweeper
@@ -30,10 +31,13 @@ OVERDUE = timedelta(seconds=60)
 
 
 class Report(Struct, frozen=True):
-    """The answer of /readyz."""
+    """The answer of /readyz, and the numbers of /health."""
 
     problems: list[str]
     lags: list[str]
+    vitals: Vitals
+    active_tasks: int | None
+    """Tasks of all callers that are queued or running; None if the database does not say."""
 
 
 class Reports:
@@ -59,8 +63,8 @@ reports = Reports()
 
 async def _report() -> Report:
     """Find problems and lags. A process that is beyond help is named in both; the report names it once."""
-    problems, lags = await asyncio.gather(find_problems(), find_lags())
-    return Report(problems, [sentence for sentence in lags if sentence not in problems])
+    problems, lags, active = await asyncio.gather(find_problems(), find_lags(), count_active())
+    return Report(problems, [sentence for sentence in lags if sentence not in problems], pulse.look(), active)
 
 
 async def find_problems() -> list[str]:
@@ -110,6 +114,20 @@ async def find_lags() -> list[str]:
     except Exception:  # noqa: BLE001  # find_problems() reports the database
         lags = []
     return processes.troubles() + bridge.lags(settings.A2A_CALL_SECONDS) + lags
+
+
+async def count_active() -> int | None:
+    """Return the number of tasks that are queued or running; None if the database does not answer."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await bridge.ask(DoApart(count_unfinished))
+    except Exception:  # noqa: BLE001  # find_problems() reports the database
+        return None
+
+
+def count_unfinished() -> int:
+    """Return the number of tasks of all callers that are queued or running, from an index alone."""
+    return Task.objects.filter(state__in=sorted(UNFINISHED)).count()
 
 
 def _find_late_work() -> list[str]:

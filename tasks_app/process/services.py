@@ -12,6 +12,7 @@ from typing import Literal, Protocol, assert_never
 from django.conf import settings
 
 from tasks_app import webhooks
+from tasks_app.agent_files import folder
 from tasks_app.batches import rows as batch_rows
 from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
@@ -34,6 +35,7 @@ from tasks_app.shared_streams import answers
 from tasks_app.slack import questions
 from tasks_app.slack.extra import is_on
 from tasks_app.slack.responder import responder
+from tasks_app.upkeep.agents import agents_routine
 from tasks_app.upkeep.counts import count_routine
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
@@ -73,6 +75,8 @@ def services_of(role: Role) -> list[Service]:
     shared: list[Service] = [broadcast] if settings.REDIS_URL else []
     if settings.A2A_RELAYS and role != "child":
         shared.append(relay_routine)
+    if settings.A2A_AGENTS_DIR and settings.A2A_AGENTS_RELOAD:
+        shared.append(agents_routine)
     match role:
         case "web":
             runs = [celery] if settings.CELERY_BROKER_URL else [runner, local]
@@ -130,7 +134,7 @@ def troubles() -> list[str]:
     return [*hints, *runner.troubles(), *doors.troubles()]
 
 
-trouble_sources.extend((troubles, recorder.troubles))
+trouble_sources.extend((troubles, recorder.troubles, folder.troubles))
 
 
 def _announce(*, ended: bool = False) -> None:

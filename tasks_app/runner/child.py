@@ -23,6 +23,7 @@ from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
 from a2a.scribe import ends_run
 from a2a.spending import Spending
+from tasks_app.agent_files import folder
 from tasks_app.files import run_files
 from tasks_app.memory.runs import RunMemory
 from tasks_app.run_secrets import run_secrets
@@ -143,6 +144,7 @@ def _run_of(order: Order) -> Run:
 
 
 def _agent_of(order: Order) -> Agent:
+    folder.refresh(at_once=True)  # The server that forks children has the agents of its own start.
     if registry.get(order.agent) is None:
         import_module(order.module)
     agent = registry.get(order.agent)

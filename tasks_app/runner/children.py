@@ -6,7 +6,10 @@ from multiprocessing.connection import Connection
 import django
 from django.apps import apps
 
+from tasks_app.agent_files import folder
+
 if not apps.ready:
+    folder.is_tolerant = True  # A file may be broken by now; the processes that began before have their agents.
     django.setup()
 
 

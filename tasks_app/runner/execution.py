@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from msgspec.structs import replace
 
-from a2a.agents import registry
+from a2a.agents import Agent
 from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
@@ -68,12 +68,13 @@ class Execution:
     """A run, from its claim to its last write. It lives on one loop. Any thread may call `start`, `look`, `release` and
     `lose`."""
 
-    def __init__(self, read: TaskRead, worker: str, threads: Executor) -> None:
+    def __init__(self, read: TaskRead, agent: Agent | None, worker: str, threads: Executor) -> None:
         self.read = read
+        self.agent = agent
+        """The agent as it was when the task was claimed; None if this process has none of its name."""
         self.task_id = read.document.id
         self.worker = worker
         self.seat = Seat(threads)
-        agent = registry.get(read.agent)
         self.is_async = agent is None or agent.is_async
         self.is_isolated = agent is not None and bool(agent.isolation)
         self.place: RunLoop | None = None
@@ -257,8 +258,7 @@ class Execution:
         return Ending(judge_timeout(self._attempt, read.timeout).event, row)
 
     async def _prepare(self, scribe: Scribe) -> Run:
-        agent = registry.get(self.read.agent)
-        if agent is None:
+        if self.agent is None:
             raise LookupError(f"this process has no agent {self.read.agent}")
         task = task_of(self.read.document)
         if self.writer:
@@ -270,7 +270,7 @@ class Execution:
             sender = await bridge.ask(DoSlowly(lambda: owner_for_agents(self.read.owner_id), self.read.owner_id))
             preferences = replace(preferences, caller=sender)
         self.run = Run(
-            agent,
+            self.agent,
             task_id=self.task_id,
             context_id=task.context_id,
             message=messages[-1],
@@ -319,7 +319,7 @@ class Execution:
             return self._ending_by(verdict)._replace(delay=retries.spread(retries.BACKOFF))
         words, reference = explain(f"task {self.task_id} fence {self.read.fence}", self.task_id, self.read.agent, error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may succeed.
-        transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error) or is_transient_there(error)
+        transient = isinstance(error, AgentCrashed) or is_transient(self.agent, error) or is_transient_there(error)
         verdict = judge_error(self._attempt, error, words, transient=transient)
         row = failed_row(self.task_id, self.read.fence, self.worker, self.since, reference, error)
         if isinstance(error, ProcessCrashed):

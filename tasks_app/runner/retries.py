@@ -5,7 +5,7 @@ import random
 
 from msgspec import Struct
 
-from a2a.agents import registry
+from a2a.agents import Agent, registry
 from a2a.errors import Timeout
 from a2a.events import Event
 from a2a.options import TRANSIENT
@@ -110,12 +110,11 @@ def judge_error(attempt: Attempt, error: Exception, words: str, *, transient: bo
     return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), TaskState.FAILED.value, delay=delay)
 
 
-def is_transient(agent: str, error: Exception) -> bool:
+def is_transient(agent: Agent | None, error: Exception) -> bool:
     """Return whether another attempt may succeed, by the options of the agent."""
     if isinstance(error, Failure):
         return isinstance(error, Retry)
-    options = registry.get(agent)
-    return isinstance(error, options.retry_on if options else TRANSIENT)
+    return isinstance(error, agent.retry_on if agent else TRANSIENT)
 
 
 def pause(attempt: Attempt, after: float | None = None) -> float:

@@ -11,7 +11,7 @@ import secrets
 import socket
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
@@ -89,7 +89,11 @@ class Runner:
         self.heartbeat.start()
         self.watchdog.start(self.control, 1 if self.alone else slots + spare_of(slots))
         hints.listen(self._receive)
-        if any(agent.isolation for agent in self._agents()):
+        self.take_in_agents()
+
+    def take_in_agents(self) -> None:
+        """Prepare for agents that are new. Call it after a change of the registry."""
+        if self.control is not None and not warm.is_set() and any(agent.isolation for agent in self._agents()):
             threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
     def _agents(self) -> list[Agent]:
@@ -141,6 +145,8 @@ class Runner:
 
     def _claim(self) -> tuple[list[Execution], bool]:
         """Claim once; return the runs, and whether there may be more tasks for the free slots."""
+        # A run gets the agent that its task was claimed for, whatever the registry has by then.
+        agents = {agent.name: agent for agent in self._agents()}
         demands = self._demands()
         if not demands:
             return [], False
@@ -148,11 +154,12 @@ class Runner:
         reads = bridge.do(Claim(worker=self.worker, demands=tuple(demands)))
         self.is_claim_doubtful = False
         more = [self.turns.note(demand, reads) for demand in demands]
-        return self._runs_of(reads), any(more)
+        return self._runs_of(reads, agents), any(more)
 
-    def _runs_of(self, reads: Sequence[TaskRead]) -> list[Execution]:
+    def _runs_of(self, reads: Sequence[TaskRead], agents: Mapping[str, Agent]) -> list[Execution]:
         """Return runs for claimed tasks. They take slots at once, or the next claim would overfill the slots."""
-        return [self._add(Execution(read, self.worker, self.threads)) for read in reads]
+        pairs = [(read, agents.get(read.agent) or registry.get(read.agent)) for read in reads]
+        return [self._add(Execution(read, agent, self.worker, self.threads)) for read, agent in pairs]
 
     def _recover(self) -> list[Execution]:
         """Return runs for tasks of a claim whose result was lost with its connection."""
@@ -162,7 +169,7 @@ class Runner:
         self.is_claim_doubtful = False
         if reads:
             log.info("%d tasks of a claim without a result are begun now", len(reads))
-        return self._runs_of(reads)
+        return self._runs_of(reads, {})
 
     def _add(self, run: Execution) -> Execution:
         with self.change:

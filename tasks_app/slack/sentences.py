@@ -28,6 +28,8 @@ SENTENCES: dict[type[Error], str] = {
     errors.ExtensionSupportRequired: _SETUP,
     errors.VersionNotSupported: _SETUP,
     errors.MemoryNotFound: _GONE,
+    errors.WorkflowNotFound: _GONE,
+    errors.PhaseRefused: _SETUP,
     errors.SharedStreamNotFound: _GONE,
     errors.SharedStreamClosed: _GONE,
     errors.UnknownAgent: _SETUP,
@@ -40,7 +42,7 @@ SENTENCES: dict[type[Error], str] = {
     errors.PermissionDenied: _NOT_ALLOWED,
     errors.Unavailable: "I cannot answer right now. Please try again in {wait}.",
 }
-"""The sentence for each error. For any other error it is that of a fault."""
+"""The sentence for each error."""
 WORDLESS = "Ask me something: write your question in the same message as my name."
 """The reply to a message without a word."""
 NOTHING = "I have no answer to this."
@@ -49,7 +51,7 @@ NOTHING = "I have no answer to this."
 
 def sentence_for(error: Error) -> str:
     """Return the sentence for an error."""
-    sentence = SENTENCES.get(error.row, _FAULT)
+    sentence = SENTENCES[error.row]
     return sentence.format(wait=_duration(getattr(error, "retry_after", 1)))
 
 

@@ -3,8 +3,9 @@
 Addresses with too many wrong credentials are refused at once. While many unknown keys come from other addresses, all
 keys without a cached caller are looked up in groups, and the unknown ones are refused.
 
-The answers are those of receiving.receive(). Calls for which they would not be, such as those whose body cannot be
-read, go the usual way, and so do the first refusals of an address in a minute, which are recorded.
+The answers are those of receiving.receive(), and over REST those of rest.rest(). Calls for which they would not be,
+such as those whose body cannot be read, go the usual way, and so do the first refusals of an address in a minute, which
+are recorded.
 """
 
 import asyncio
@@ -17,7 +18,9 @@ from msgspec import Struct
 
 from a2a import languages
 from a2a.envelopes import BadMember, Failure, Id, Wrapping, wrap
-from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCalls
+from a2a.envelopes.bare import NoSuchVerb, find
+from a2a.envelopes.body import read_json
+from a2a.errors import Error, InvalidKey, InvalidRequest, MethodNotFound, ParseError, TooManyCalls
 from a2a.language import Language, Method
 from tasks_app.callers import access, strangers
 from tasks_app.callers.api_keys import LONGEST, digests_of
@@ -31,6 +34,7 @@ from tasks_app.transports.http import header_of, headers_of, request_id_in
 from tasks_app.transports.keys import is_cached
 from tasks_app.transports.receiving import early_choice
 from tasks_app.transports.refusing import EarlyChoice, explain
+from tasks_app.transports.rest import KINDS
 from tasks_app.transports.unknown_keys import LookUps
 
 MAX_CACHED_PATH = 128
@@ -46,6 +50,17 @@ look_ups = LookUps()
 """The look-ups of this process."""
 
 
+class Place(Struct, frozen=True):
+    """The place that a call is for."""
+
+    endpoint: str
+    """The name of the endpoint."""
+    is_rest: bool = False
+    """Whether the verb and the path name the method, in place of an envelope."""
+    has_body: bool = True
+    """Whether calls of this verb have a body."""
+
+
 class Head(Struct):
     """The head of a call that may be refused."""
 
@@ -54,8 +69,7 @@ class Head(Struct):
     peer: str | None
     origin: str
     """The address for limits of strangers."""
-    endpoint: str
-    """The name of the endpoint."""
+    place: "Place"
 
 
 class Body(Struct):
@@ -69,18 +83,20 @@ class Body(Struct):
 def refuse_early(scope: dict[str, Any]) -> Early | None:
     """Return the refusal of a request by its head; None for a request that is not refused, or not in this way."""
     is_flood = access.misses.is_flood()
-    if not (is_flood or strangers.refuses_any()) or scope["method"] != "POST" or scope["root_path"]:
+    if not (is_flood or strangers.refuses_any()) or scope["root_path"]:
         return None
     path = scope["path"]
-    endpoint = _endpoint(path) if len(path) <= MAX_CACHED_PATH else None
+    place = _find(scope["method"], path) if len(path) <= MAX_CACHED_PATH else None
+    if place is None:
+        return None
     meta = meta_of(scope)
-    if endpoint is None or not UNUSUAL.isdisjoint(meta) or not _is_json(meta):
+    if not UNUSUAL.isdisjoint(meta) or not (place.is_rest or _is_json(meta)):
         return None
     evidence = evidence_in(meta)
     if evidence is None or is_cached(evidence):
         return None
     peer = peer_in(meta)
-    head = Head(meta, peer, origin_of(peer, partial(header_of, meta)), endpoint)
+    head = Head(meta, peer, origin_of(peer, partial(header_of, meta)), place)
     try:
         strangers.check_failures(head.origin)
     except TooManyCalls as error:
@@ -126,7 +142,9 @@ def _read(head: Head, body: bytes) -> Body | None:
     """Return the part of a body that its refusal depends on; None for a body that goes the usual way."""
     if len(body) > SMALL:
         return None
-    endpoint = languages.ALL.endpoints[head.endpoint]
+    if head.place.is_rest:
+        return _read_plain(head, body)
+    endpoint = languages.ALL.endpoints[head.place.endpoint]
     try:
         members = endpoint.envelope.parse(body)
     except (ParseError, InvalidRequest):
@@ -134,7 +152,19 @@ def _read(head: Head, body: bytes) -> Body | None:
     if isinstance(members, BadMember):
         return None
     rpc_id = None if isinstance(members, list) or not isinstance(members.id, str | int | float) else members.id
-    return Body(_wrap(head.endpoint, rpc_id), early_choice(endpoint, members))
+    return Body(_wrap(head.place.endpoint, rpc_id), early_choice(endpoint, members))
+
+
+def _read_plain(head: Head, body: bytes) -> Body | None:
+    """Return what the refusal of a call over REST depends on; None for a body that is refused for itself."""
+    if body:
+        if not head.place.has_body or _media_of(head.meta) not in KINDS:
+            return None
+        try:
+            read_json(body)
+        except (ParseError, InvalidRequest):
+            return None
+    return Body(_wrap(head.place.endpoint, None), None)
 
 
 def _refuse(head: Head, call: Body, error: Error) -> Whole:
@@ -142,10 +172,10 @@ def _refuse(head: Head, call: Body, error: Error) -> Whole:
     wrapping = call.wrapping
     headers = {"Content-Type": wrapping.media} | headers_of(request_id_in(head.meta) or uuid7(), None)
     if isinstance(error, TooManyCalls):
-        failure = _too_many(head.endpoint, wrapping.id, error.retry_after, tuple(error.facts.items()))
+        failure = _too_many(head.place.endpoint, wrapping.id, error.retry_after, tuple(error.facts.items()))
         headers["Retry-After"] = str(error.retry_after)
     else:
-        failure = _in_language(wrapping, *call.choice) if call.choice else _unknown(head.endpoint, wrapping.id)
+        failure = _in_language(wrapping, *call.choice) if call.choice else _unknown(head.place.endpoint, wrapping.id)
         headers["WWW-Authenticate"] = challenge("invalid_token")
     tally.count(head.peer, failure.status)
     headers["Content-Length"] = str(len(failure.payload))
@@ -181,14 +211,21 @@ def _in_language(wrapping: Wrapping, language: Language, methods: Sequence[Metho
 
 
 @lru_cache(maxsize=512)
-def _endpoint(path: str) -> str | None:
-    """Return the name of the endpoint with an envelope that a path belongs to; None for any other path."""
+def _find(verb: str, path: str) -> Place | None:
+    """Return the place of a call; None for a verb and a path whose calls go the usual way."""
     try:
-        view = resolve(path).func
+        match = resolve(path)
     except Resolver404:
         return None
-    name: str | None = getattr(view, "enveloped", None)
-    return name
+    if (name := getattr(match.func, "enveloped", None)) is not None:
+        return Place(name) if verb == "POST" else None
+    if (name := getattr(match.func, "routed", None)) is None:
+        return None
+    try:
+        find(languages.ALL.endpoints[name].routes, verb, "/" + match.kwargs["path"])
+    except (MethodNotFound, NoSuchVerb):
+        return None
+    return Place(name, is_rest=True, has_body=verb == "POST")
 
 
 def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
@@ -214,7 +251,11 @@ _usual_name = lru_cache(maxsize=512)(_name)
 
 
 def _is_json(meta: Mapping[str, str]) -> bool:
-    return meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower().endswith("json")
+    return _media_of(meta).endswith("json")
+
+
+def _media_of(meta: Mapping[str, str]) -> str:
+    return meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
 
 
 def _is_key(evidence: Evidence) -> bool:

@@ -19,6 +19,7 @@ from tasks_app.callers import strangers, tickets
 from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.callers.credentials import decode
+from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.paths import RESERVED
 from tasks_app.callers.permissions import may_see
 from tasks_app.callers.schemes import Evidence, evidence_in
@@ -153,7 +154,11 @@ async def _find_holder(call: Call, ticket: str) -> Proof:
     strangers.check_failures(call.origin())
     try:
         holder = await tickets.find_key(ticket)
-        return decode(holder[0]) if holder[0].startswith("{") else FindCaller(holder)
+        if holder[0].startswith("{"):
+            return decode(holder[0])
+        if not is_accepted("key"):
+            raise InvalidTicket
+        return FindCaller(holder)
     except InvalidTicket:
         strangers.count_failure(call.origin())
         raise

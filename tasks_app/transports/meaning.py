@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from a2a.choice import CallError
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, InvalidRequest
+from a2a.errors import Error, NotOverTls
 from a2a.language import Language, Method, may_stream
 from tasks_app.callers.limits import limits
 from tasks_app.exchanges.exchange import OpenExchange
@@ -72,6 +72,6 @@ def _read(
 
 
 def _check_tls(call: Call) -> None:
-    """Check that a call came over TLS. Development servers listen on loopback only. Raises InvalidRequest."""
+    """Check that a call came over TLS. Development servers listen on loopback only. Raises NotOverTls."""
     if not (settings.DEVELOPMENT or settings.DEBUG or call.is_secure()):
-        raise InvalidRequest(detail=f"calls in this language must come over TLS: {TLS_ADVICE}")
+        raise NotOverTls(detail=f"calls in this language must come over TLS: {TLS_ADVICE}")

@@ -5,6 +5,7 @@ from django.views.defaults import page_not_found
 
 from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
+from tasks_app import __version__
 from tasks_app.process.health import reports
 
 NOTHING_HERE = "there is nothing at this path; docs/clients.md lists the paths"
@@ -21,6 +22,25 @@ async def readyz(request: HttpRequest) -> HttpResponse:
     report = await reports.latest()
     status = "unavailable" if report.problems else "degraded" if report.lags else "ok"
     body = {"status": status, "reasons": [*report.problems, *report.lags]}
+    return JsonResponse(body, status=503 if report.problems else 200)
+
+
+async def health(request: HttpRequest) -> HttpResponse:
+    """Return what readyz() returns in the form of SPARC: with the version, the uptime and numbers of the process."""
+    report = await reports.latest()
+    status = "unhealthy" if report.problems else "degraded" if report.lags else "healthy"
+    body = {
+        "status": status,
+        "version": __version__,
+        "uptime": report.vitals.uptime,
+        "metrics": {
+            "activeConnections": report.vitals.connections,
+            "activeTasks": report.active_tasks,
+            "memoryUsage": report.vitals.memory_mb,
+            "cpuUsage": report.vitals.cpu_percent,
+        },
+        "reasons": [*report.problems, *report.lags],
+    }
     return JsonResponse(body, status=503 if report.problems else 200)
 
 

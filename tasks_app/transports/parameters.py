@@ -4,12 +4,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from a2a.batches import ExecuteBatch
 from a2a.errors import InvalidParams, InvalidRequest
 from a2a.language import Language
 from a2a.money import HEADER as BUDGET
 from a2a.money import parse_usd
-from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
+from a2a.requests import (
+    Describe,
+    GetExtendedCard,
+    Request,
+    SendMessage,
+    SendToSharedStream,
+    with_delivery_language,
+)
+from a2a.workflows import ExecuteWorkflow
 from tasks_app.transports.call import REQUEST_ID, Call
+
+BEGIN_SEVERAL = (ExecuteBatch, ExecuteWorkflow, SendToSharedStream)
+"""Requests that may begin any number of tasks. The budget of a call limits one task."""
 
 
 def complete(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
@@ -23,6 +35,9 @@ def complete(call: Call, language: Language, kind: type[Request], request: Any) 
         request = replace(request, extensions=extensions)
     if issubclass(kind, SendMessage) and (budget := call.metadata(BUDGET)) is not None:
         request = replace(request, budget=_budget_of(budget))
+    if issubclass(kind, BEGIN_SEVERAL) and call.metadata(BUDGET) is not None:
+        # Without a refusal the caller would believe in a limit that there is not.
+        raise InvalidParams((BUDGET, "limits one task, and this call may begin several: leave it out"))
     if kind.changes and language.push:
         request = with_delivery_language(language.pushes_as or language.name, request)
     if kind.streaming:

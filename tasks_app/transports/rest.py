@@ -70,6 +70,7 @@ def rest(name: str) -> View:
         return await response_to(request, call, await handle(call, exchange, wrapping, select))
 
     view.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator does it
+    view.routed = name  # type: ignore[attr-defined]  # for floods.py
     view.endpoint = name  # type: ignore[attr-defined]  # for the handler, which refuses before the view is called
     return view
 

@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
+from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.scopes import WRITE_WEBHOOKS
 from tasks_app.callers.service_accounts import accepted_issuers
 from tasks_app.models import ApiKey, OAuthClient, ServiceAccount, UserLink, Webhook
@@ -20,6 +21,7 @@ EXPIRED = "the key that registered it has expired"
 KEY_UNSCOPED = "the key that registered it has lost the scope for webhooks"
 ACCOUNT = "the service account that registered it was disabled, or lost the scope for webhooks"
 TOKENS = "the service account that registered it refuses the tokens of that time"
+SCHEME = "A2A_SCHEMES lists no scheme any more that takes the credential that registered it"
 ISSUER = "the issuer of the service account that registered it is not in A2A_ISSUERS, or its scheme not in A2A_SCHEMES"
 CLIENT = "the OAuth client that registered it was disabled or revoked, or lost the scope for webhooks"
 USER = "the user who registered it was disabled or unlinked, or lost the scope for webhooks"
@@ -47,16 +49,19 @@ def has_credential(now: datetime) -> Q:
     """
     lasts = Q(key__expires_at=None) | Q(key__expires_at__gt=now)
     by_key = Q(key__revoked_at=None) & lasts & Q(key__scopes__regex=_SCOPES)
-    return (Q(key=None) & Q(_by_another(accepted_issuers()))) | (Q(key__isnull=False) & by_key)
+    others = Q(key=None) & Q(_by_another(accepted_issuers(), _accepted_kinds()))
+    return others | (Q(key__isnull=False) & by_key) if is_accepted("key") else others
 
 
 def why_ended(webhook: Webhook, now: datetime) -> str:
     """Return the reason, for operators, why nothing is sent to a webhook whose credential is not valid."""
     kind, _, pk = (webhook.caller_credential or "").partition(":")
-    if webhook.key_id is not None or kind == "key":
-        return _why_key_ended(ApiKey.objects.filter(pk=webhook.key_id or 0).first(), now)
     if kind in {"oidc", "mtls"}:
         return _why_account_ended(ServiceAccount.objects.filter(pk=pk, disabled_at=None).first(), webhook)
+    if not is_accepted("key" if webhook.key_id is not None else kind):
+        return SCHEME
+    if webhook.key_id is not None or kind == "key":
+        return _why_key_ended(ApiKey.objects.filter(pk=webhook.key_id or 0).first(), now)
     return CLIENT if kind == "oauth" else USER
 
 
@@ -90,10 +95,15 @@ def _holder_sql(kind: str, issuers: int) -> str:
     return f"when {webhooks}.caller_credential like '{kind}:%%' then exists ({rows})"
 
 
+def _accepted_kinds() -> tuple[str, ...]:
+    """Return the kinds of holders whose scheme is on. Those of accounts are decided by their issuers."""
+    return tuple(kind for kind, (_, _, condition) in _HOLDERS.items() if condition is _ACCOUNT or is_accepted(kind))
+
+
 @lru_cache(maxsize=8)
-def _by_another(issuers: tuple[str, ...]) -> RawSQL:
+def _by_another(issuers: tuple[str, ...], kinds: tuple[str, ...]) -> RawSQL:
     """Return the condition of webhooks of other credentials than keys. Django would take 8 ms to build it each time."""
-    kinds = " ".join(_holder_sql(kind, len(issuers)) for kind in _HOLDERS)
+    cases = " ".join(_holder_sql(kind, len(issuers)) for kind in kinds)
     values = [issuer for _, _, condition in _HOLDERS.values() if condition is _ACCOUNT for issuer in issuers]
     column = f"{Webhook._meta.db_table}.caller_credential"
-    return RawSQL(f"case when {column} is null then true {kinds} else false end", values, BooleanField())  # noqa: S611
+    return RawSQL(f"case when {column} is null then true {cases} else false end", values, BooleanField())  # noqa: S611

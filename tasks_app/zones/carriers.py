@@ -12,11 +12,15 @@ class NoAnswer(Exception):
     """No answer came. The call may or may not have arrived, and is sent again under the same key."""
 
 
+class Untrusted(Exception):
+    """The execution zone has not proved who it is, so no call was sent. The sentence says what an operator can do."""
+
+
 class Carrier(Protocol):
     """A way to the execution zone."""
 
     async def carry(self, body: bytes) -> bytes:
-        """Return the body of the answer to a call. Raises NoAnswer."""
+        """Return the body of the answer to a call. Raises NoAnswer and Untrusted."""
 
 
 def carrier() -> Carrier:

@@ -10,7 +10,7 @@ from a2a import errors
 from a2a.run import Failure, Retry
 from a2a.types import Json
 from tasks_app.masking import mask_text
-from tasks_app.zones.carriers import Carrier, NoAnswer
+from tasks_app.zones.carriers import Carrier, NoAnswer, Untrusted
 
 log = logging.getLogger(__name__)
 TRIES, FIRST_PAUSE = 3, 0.2
@@ -32,6 +32,9 @@ async def call(carrier: Carrier, method: str, params: Json, rpc_id: str) -> Json
     for attempt in range(TRIES):
         try:
             return result_of(await carrier.carry(body), rpc_id)
+        except Untrusted as problem:
+            log.error("no call was sent to the execution zone: %s", problem)
+            raise Failure("The execution zone has no certificate that this deployment trusts.") from None
         except NoAnswer as problem:
             log.warning("the execution zone gave no answer to %s %s: %s", method, rpc_id, mask_text(str(problem)))
             if attempt + 1 < TRIES:

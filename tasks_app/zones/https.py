@@ -1,13 +1,21 @@
 """The carrier over HTTPS: a POST to the execution zone for each call."""
 
+import ssl
+
 import httpx
 
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays.remotes import guarded_http
-from tasks_app.zones.carriers import NoAnswer
+from tasks_app.zones.carriers import NoAnswer, Untrusted
 
 REPEATABLE = 500
 """The lowest HTTP status after which a call is sent again. An answer of JSON-RPC counts whatever its status."""
+
+
+REMEDY = (
+    "A certificate of an authority of your own is trusted by its file in SSL_CERT_FILE, which then replaces those of "
+    "the system. A2A_EXECUTION must have the host name that is in the certificate"
+)
 
 
 class Https:
@@ -22,7 +30,18 @@ class Https:
             async with guarded_http() as http:
                 response = await http.post(self.url, content=body, headers=self.headers)
         except (httpx.HTTPError, Blocked, Unknown) as error:
+            if (reason := certificate_problem(error)) is not None:
+                raise Untrusted(f"the certificate of {self.url}: {reason}. {REMEDY}") from error
             raise NoAnswer(f"{type(error).__name__}: {error}") from error
         if response.status_code >= REPEATABLE and not response.content.startswith(b'{"jsonrpc"'):
             raise NoAnswer(f"HTTP status {response.status_code}")
         return response.content
+
+
+def certificate_problem(error: BaseException | None) -> str | None:
+    """Return why the certificate of a server is refused; None if an error has another cause."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return str(error.verify_message)
+        error = error.__cause__ or error.__context__
+    return None

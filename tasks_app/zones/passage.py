@@ -11,16 +11,18 @@ from a2a import errors
 from a2a.dialects.params import write_base64
 from a2a.dialects.zone import MARK
 from a2a.files import is_stored
-from a2a.run import Failure, Run
+from a2a.run import Chunk, Failure, Run
 from a2a.types import Json, Message, Part, Role
 from tasks_app import run_secrets
 from tasks_app.zones.carriers import carrier
-from tasks_app.zones.execution import call
+from tasks_app.zones.execution import call, failure_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks at a task; the pause grows while nothing happens."""
 FACTS = ("channel", "thread_ts", "team_id", "user_id")
 """The params that are passed on as they came."""
+ANSWER = "answer"
+"""The artifact with the text."""
 NO_TOKEN = "none"  # noqa: S105  # the opposite of a token
 """The token of a message that came without one, in a language without tokens."""
 
@@ -53,20 +55,24 @@ class Passage:
             yield self.run.ask(str(result["response_text"]))
             return
         if isinstance(error := result.get("error"), dict):
-            raise Failure(str(error.get("message", "The execution failed.")))
+            failure = failure_of(error)
+            # The task has ended: under its key another call would get the same outcome.
+            raise Failure(failure.text, reason=failure.reason)
         if piece := self._news(result):
             yield piece
         caller = self.run.caller
         await run_secrets.delete(run_secrets.key_of(caller.tenant, caller.name, self.run.message.message_id))
 
     def _news(self, result: Json) -> Any:
-        """Return what is new in the text: its end, or all of it if it did not grow at its end."""
+        """Return the chunk with the end of the text; with all of it, in place of the former one, if another attempt of
+        the execution has begun anew."""
         text, before = str(result["response_text"]), self.text
         self.text = text
         if text == before:
             return None
-        piece = text.removeprefix(before) if text.startswith(before) else text
-        return self.run.artifact(piece, name="answer") if text.startswith(before) else self.run.status(piece)
+        grows = text.startswith(before)
+        part = Part(text=text.removeprefix(before) if grows else text, media_type="text/plain")
+        return Chunk((part,), artifact_id=ANSWER, name=ANSWER, append=None if grows else False)
 
     async def _call(self, method: str, params: Json) -> Json:
         return await call(self.carrier, method, params, self.correlation_id)

@@ -19,8 +19,7 @@ from a2a.requests import Execute
 from a2a.states import QUIET
 from a2a.types import Artifact, Json
 from tasks_app.callers.access import Caller, sight
-from tasks_app.callers.limits import limits
-from tasks_app.callers.rates import SEND_COST
+from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask
 from tasks_app.event_log.readers import Reader, readers
@@ -85,7 +84,7 @@ async def ask(question: Question, caller: Caller, *, door: str = "zone") -> Asyn
     exchange = _open(question, caller, door)
     try:
         request = zone.decode_execute(params_of(question) | {"bot_token": question.bot_token, "wait": False})
-        await limits.spend(caller, SEND_COST)
+        await limits.spend(caller, cost_of_send(Execute))
         first = await _begin(request, caller, exchange)
         async for reply in _follow(first, caller):
             yield reply

@@ -19,8 +19,11 @@ VERSIONS = ("1.0", "0.3", "0.2", None)
 PATHS = {
     "rpc": ("/jsonrpc", "/jsonrpc", "/", "/rpc", "/agents/echo/jsonrpc", "/agents/nobody/"),
     "vapora": ("/a2a", "/a2a", "/agents/echo/a2a", "/agents/nobody/a2a"),
+    "sparc": ("/sparc", "/sparc", "/agents/echo/sparc", "/agents/nobody/sparc"),
 }
 """Paths of the endpoints of JSON-RPC."""
+SPOKEN: dict[str, tuple[str | None, ...]] = {"rpc": VERSIONS, "vapora": (None, "0.3"), "sparc": (None, "0.2")}
+"""The values of A2A-Version with which calls are understood at each of them."""
 ODD_HEADERS = {
     "A2A-Version": ("0.3.0", "7.1", "1.0, 0.3", "\x00", "1" * 300),
     "A2A-Extensions": ("https://x.invalid/e", ",,", "\xff"),
@@ -141,8 +144,8 @@ def envelopes(draw: st.DrawFn, version: str | None, endpoint: str = "rpc") -> Js
 @st.composite
 def rpc_calls(draw: st.DrawFn) -> Call:
     """Return a call over JSON-RPC: one, a batch, or any bytes."""
-    endpoint = draw(st.sampled_from(["rpc", "rpc", "rpc", "vapora"]))
-    version = draw(st.sampled_from(VERSIONS if endpoint == "rpc" else (None, "0.3")))
+    endpoint = draw(st.sampled_from(["rpc", "rpc", "rpc", "vapora", "sparc"]))
+    version = draw(st.sampled_from(SPOKEN[endpoint]))
     path = draw(st.sampled_from(PATHS[endpoint]))
     fields, are_usual = draw(headers(version))
     shape = draw(st.integers(0, 19))
@@ -202,6 +205,8 @@ def _adr_values(file: str, name: str) -> st.SearchStrategy[Any]:
 
 
 PAGES = (
+    *("/agents/echo/health", "/health", "/metrics", "/agents/echo/ws", "/sparc", "/invocations", "/slack/events"),
+    *("/stream/x", "/agents/echo/stream/x", "/schemas/zones/errors.json", "/schemas/adr-002/card.json", "/card"),
     *("/admin/", "/admin/login/", "/admin/tasks_app/task/", "/admin/tasks_app/task/x/change/", "/static/x"),
     *("/oauth2/token", "/oauth2/authorize", "/oauth2/introspect", "/oauth2/revoke", "/api/v1/", "/api/v1/keys/"),
     *(
@@ -213,7 +218,8 @@ PAGES = (
         "/.",
     ),
 )
-"""Paths that OpenAPI does not describe. Some are there only with their extras."""
+"""Paths for GET and forms: those of systems, and those that OpenAPI does not describe. Some are there only with their
+extras."""
 FORMS = (
     b"username=a&password=b",
     b"grant_type=client_credentials&client_id=a&client_secret=b&scope=tasks:read",

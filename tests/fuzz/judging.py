@@ -17,7 +17,7 @@ from tests.support.descriptions import Json, rest_description, rpc_description
 INTERNALS = (b"Traceback (most recent call last)", b'File \\"/', b'File "/', b"site-packages")
 """Parts of answers that show the inside of the server."""
 INTERNAL_ERROR = -32603
-ENVELOPED = ("/jsonrpc", "/rpc", "/", "/a2a")
+ENVELOPED = ("/jsonrpc", "/rpc", "/", "/a2a", "/sparc")
 UNAVAILABLE = 503
 BARE_TEXT = "/invoke/stream"
 NAMED = ("/invoke", BARE_TEXT, "/negotiate")

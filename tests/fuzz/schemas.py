@@ -23,6 +23,16 @@ NAMED: dict[str, tuple[Any, ...]] = {
     "url": ("https://hooks.invalid/x", "http://127.0.0.1:9/", "x"),
     "messageId": tuple(f"m{number}" for number in range(200)),
     "agent": ("echo", "nobody"),
+    "task_id": (TASK, TASK, "t"),
+    "tasks": ([TASK], [TASK, "t"]),
+    "operation": ("echo", "nobody"),
+    "workflowId": ("w", "w", "\u202e"),
+    "namespace": ("n", "n", "m"),
+    "key": ("k", "k", "l"),
+    "ifVersion": (0, 1, 2**53),
+    "ttl": (60, 0.001, 1e300),
+    "thread_ts": ("1.0", "\0"),
+    "attachments": ([{"name": "a", "content": "YQ=="}], [{"url": "https://files.invalid/x", "size": 2**40}], []),
     "metadata": ({"agent": "echo"}, {"k": "v"}, {}),
 }
 """Values that lead further than chance would, by the name of their member. Any other value may come as well."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.conftest import NO_TLS, PATIENCE, Server, running_server
-from tests.fuzz.calls import Call, envelopes, mutated, path_calls, rpc_calls
+from tests.fuzz.calls import VERSIONS, Call, adr_calls, envelopes, mutated, path_calls, rpc_calls
 from tests.fuzz.exploring import explore
 from tests.fuzz.judging import fault, is_answer
 from tests.fuzz.wire import BINARY, CLOSE, PING, TEXT, Socket, exchange, first_answer, frame_of, request_of
@@ -47,7 +47,7 @@ def requests(draw: st.DrawFn) -> tuple[Call, bytes]:
 
     The server waits for the rest of a request whose length was changed, so these take long.
     """
-    call = draw(rpc_calls() | path_calls())
+    call = draw(rpc_calls() | path_calls() | adr_calls())
     request = request_of(call, KEY)
     return call, draw(mutated(request)) if not draw(st.integers(0, 7)) else request
 
@@ -78,7 +78,7 @@ def conversations(draw: st.DrawFn) -> list[bytes]:
     """Return what a client sends: frames with calls, with any payload, and frames that are broken."""
     sent = []
     for _ in range(draw(st.integers(1, 3))):
-        payload = json.dumps(draw(envelopes("1.0"))).encode()
+        payload = json.dumps(draw(envelopes(draw(st.sampled_from(VERSIONS))))).encode()
         payload = draw(st.sampled_from([payload, b"[]", b"", b"\xff"]) | mutated(payload))
         frame = frame_of(payload, draw(st.sampled_from([TEXT, TEXT, TEXT, BINARY, PING, 0x0, 0x3, CLOSE])))
         sent.append(draw(mutated(frame)) if not draw(st.integers(0, 3)) else frame)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import DataError, InterfaceError, InternalError, OperationalError
 
+from a2a.agents import registry
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
 from tasks_app.database.work import DoSlowly
@@ -152,7 +153,8 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
     item.task.queue = "apart"  # This process does not claim from that queue.
     create_many([item])
     (read,) = claim(Claim(worker="w", demands=(Demand(agents=("tries-twice",), queues=("apart",), limit=1),)))
-    run, place, over = Execution(read, "w", ThreadPoolExecutor(1)), RunLoop("apart").start(), threading.Event()
+    run = Execution(read, registry.get(read.agent), "w", ThreadPoolExecutor(1))
+    place, over = RunLoop("apart").start(), threading.Event()
     getattr(run, why)()
     run.start(place, lambda _: over.set())
     assert over.wait(PATIENCE)

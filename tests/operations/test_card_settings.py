@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError
 
 from a2a.signatures import ALGORITHMS, new_key, read_keys
-from tasks_app.checks import check_card_addresses, check_card_key, check_default_card
+from tasks_app.checks.cards import check_card_addresses, check_card_key, check_default_card
 from tests.faults.nodes import manage
 from tests.support.cached_cards import forget_cards
 from tests.support.commands import text_of

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tasks_app.callers import access
-from tasks_app.checks import is_guessable
+from tasks_app.checks.production import is_guessable
 from tasks_app.management import development
 from tasks_app.models import ApiKey
 from tests.support.callers import find_caller

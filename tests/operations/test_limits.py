@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from a2a.errors import TooManyCalls
-from a2a.requests import GetTask, ListTasks, SendMessage
+from a2a.requests import GetTask, ListTasks, Request, SendMessage
+from a2a.workflows import SendInPhase, StreamInPhase
 from tasks_app.callers import limits as module
 from tasks_app.callers.access import Caller
 from tasks_app.callers.limits import limits
@@ -18,7 +20,7 @@ from tasks_app.models import Act, RateLimit
 from tasks_app.operations import OPERATIONS, cost_of
 from tasks_app.operators import rate_limits
 from tasks_app.operators.audit import Operator
-from tests.conftest import Person
+from tests.conftest import ROOT, Person
 from tests.support.commands import printed, run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -86,6 +88,21 @@ def test_a_call_costs_what_its_operation_costs(owner: Person, settings: Any) -> 
     settings.A2A_CALLER_RATE = 10
     assert admitted(owner.caller, 9, cost=3) == 3
     assert admitted(owner.caller, 9, cost=1) == 1
+
+
+def test_the_page_of_limits_has_the_cost_of_each_operation() -> None:
+    rows = re.findall(r"^\| (`.+?) \| (\d+) \|$", (ROOT / "docs" / "limits.md").read_text(), re.MULTILINE)
+    costs = {name: int(cost) for names, cost in rows for name in re.findall(r"`(\w+)`", names)}
+    assert costs == {kind.__name__: row.cost for kind, row in OPERATIONS.items() if row.cost != 1}
+
+
+@pytest.mark.requirement("SPARC-22")
+@pytest.mark.parametrize("kind", [SendInPhase, StreamInPhase])
+def test_sixty_sends_a_minute_are_what_the_page_of_sparc_says(
+    owner: Person, settings: Any, kind: type[Request]
+) -> None:
+    settings.A2A_CALLER_RATE = 600
+    assert admitted(owner.caller, 70, cost=cost_of(kind)) == 60
 
 
 def test_a_cost_beyond_the_bucket_needs_the_whole_bucket(owner: Person, settings: Any) -> None:

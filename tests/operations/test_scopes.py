@@ -12,7 +12,7 @@ from tasks_app import operations
 from tasks_app.callers import scopes
 from tasks_app.callers.access import check_right, check_scopes, for_agents, has_scopes
 from tasks_app.callers.scopes import ACP, CANCEL, OWN, READ, WRITE, WRITE_WEBHOOKS, Right, narrow
-from tasks_app.checks import check_operations
+from tasks_app.checks.agents import check_operations
 from tasks_app.operations import OPERATIONS
 from tests.conftest import Person
 from tests.operations.asking import ask, message, sent

@@ -23,7 +23,7 @@ from tasks_app.webhooks import credentials, disable, enable, leases
 from tasks_app.webhooks.credentials import REVOKED
 from tasks_app.webhooks.keys import UNSENT, end_webhooks_without_credential
 from tasks_app.webhooks.limits import Busy
-from tests.conftest import Person
+from tests.conftest import Person, person
 from tests.operations.webhooks import OPS, WORKS, happens, hook, hooked, pump, states
 from tests.support.receiver import Receiver
 
@@ -40,7 +40,7 @@ Change = Callable[[Any], None]
 def schemes(settings: Any) -> Any:
     """Accept the tokens of an issuer, and certificates."""
     settings.A2A_ISSUERS = {"https://id.example.com": {"audience": "taskdesk"}}
-    settings.A2A_SCHEMES = ["oidc", "bearer", "mtls"]
+    settings.A2A_SCHEMES = ["oidc", "bearer", "mtls", "oauth", "session"]
     return settings
 
 
@@ -145,6 +145,40 @@ def test_nothing_is_sent_after_the_issuer_has_been_removed(
     assert len(there.got) == 1
     assert bridge.do(Do(end_webhooks_without_credential)) == 1
     assert (Webhook.objects.get().state, Webhook.objects.get().reason) == ("disabled", credentials.ISSUER)
+
+
+def by_key(olga: Principal) -> tuple[Person, None]:
+    return person("olga", "default"), None
+
+
+@pytest.mark.parametrize(("make", "scheme"), [(by_key, "bearer"), (by_client, "oauth"), (by_user, "session")])
+def test_nothing_is_sent_after_the_scheme_has_been_switched_off(
+    olga: Principal, there: Receiver, schemes: Any, make: Any, scheme: str
+) -> None:
+    caller, _ = make(olga)
+    happens(hooked(caller, there.url), WORKS)
+    pump()
+    assert len(there.got) == 1
+    schemes.A2A_SCHEMES = [one for one in schemes.A2A_SCHEMES if one != scheme]
+    happens(Webhook.objects.get().task_id, WORKS)
+    pump()
+    assert len(there.got) == 1
+    assert bridge.do(Do(end_webhooks_without_credential)) == 1
+    webhook = Webhook.objects.get()
+    assert (webhook.state, webhook.reason) == ("disabled", credentials.SCHEME)
+    with pytest.raises(ActRefused, match=credentials.SCHEME):
+        enable(webhook.pk, OPS)
+
+
+def test_links_of_keys_end_when_no_scheme_takes_keys(owner: Person, schemes: Any) -> None:
+    link = make_link("task", owner.caller.owner_id, owner.caller)
+    reader = FindReader(link.owner_id, link.key_id, link.credential, link.since)
+    schemes.A2A_SCHEMES = ["key"]
+    assert bridge.do(reader) is not None
+    schemes.A2A_SCHEMES = ["oidc"]
+    assert bridge.do(reader) is None
+    of_operator = make_link("task", owner.caller.owner_id, None)
+    assert bridge.do(FindReader(of_operator.owner_id, None)) is not None
 
 
 @pytest.mark.parametrize("make", [by_account, by_certificate, by_client, by_user])

@@ -33,6 +33,7 @@ from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations import Context, Follow, perform
 from tasks_app.operations.conductor import Conductor
 from tasks_app.workflows import log
+from tasks_app.workflows.log import Wish
 from tests.conftest import PATIENCE, Person, person, until
 from tests.operations.asking import ask, message, shown
 
@@ -234,6 +235,29 @@ def test_the_end_of_a_task_is_written_once(owner: Person, service: None) -> None
     key = PhaseTask.objects.get(task_id=task.id).pk
     write = partial(log.settle, key, TaskState.COMPLETED, "[]")
     assert [write(), write()] == [True, False]
+
+
+def test_a_task_that_was_deleted_stops_its_execution(owner: Person, service: None) -> None:
+    """Its owner would wait for it for ever, and the workflow would never be deleted."""
+    set_phase(owner, FIRST)
+    log.execute(Wish(name="w", phase=None), owner.caller, last=None, message="[]", entry=None)
+    row = Workflow.objects.get()
+    log.add_task(row.pk, FIRST, "deleted", "specifier", is_executed=True)
+    found = ask(owner, GetWorkflow(workflow="w"))
+    assert (found.phases[0].state, found.runs_until) == (PhaseState.FAILED, None)
+    assert found.reason == "The task deleted of the phase specification is failed."
+
+
+def test_a_late_process_does_not_hold_up_the_next_execution(owner: Person, service: None) -> None:
+    """A process was frozen between the send and its note. The task has ended since, and the owner executes again."""
+    wish = Wish(name="w", phase=None)
+    row = log.execute(wish, owner.caller, last=FIRST, message="[]", entry=None)
+    log.add_task(row.pk, FIRST, "t-1", "specifier", is_executed=True)
+    log.settle(PhaseTask.objects.get().pk, TaskState.FAILED, None)
+    log.execute(wish, owner.caller, last=FIRST, message=None, entry=None)
+    log.add_task(row.pk, FIRST, "t-1", "specifier", is_executed=True)
+    row.refresh_from_db()
+    assert row.due_at is not None
 
 
 def test_an_execution_needs_a_message_once(owner: Person) -> None:

@@ -3,20 +3,16 @@
 import asyncio
 import contextlib
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from tasks_app.outbound import dialling as outbound
 from tests.outbound.listener import Listener
 from tests.support.receiver import Reply, receiver
+from tests.support.tls import certificate, server_context
 
 
 def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
@@ -40,30 +36,6 @@ def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
         assert len(there.got) == 1
 
 
-def certificate(name: str, folder: Path) -> Path:
-    """Return a key and a certificate of that name, in one file."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / f"{name}.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return path
-
-
 @pytest.mark.parametrize(("named", "reached"), [("hooks.internal", True), ("other.internal", False)])
 def test_tls_is_about_the_name_although_an_address_is_dialled(
     names: Any, settings: Any, tmp_path: Path, named: str, reached: bool
@@ -73,9 +45,7 @@ def test_tls_is_about_the_name_although_an_address_is_dialled(
     file = certificate(named, tmp_path)
     trusted = ssl.create_default_context(cafile=str(file))
     with receiver() as there:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        there.socket = context.wrap_socket(there.socket, server_side=True)
+        there.socket = server_context(file).wrap_socket(there.socket, server_side=True)
         url = f"https://hooks.internal:{there.server_address[1]}/"
 
         async def story() -> int:
@@ -96,8 +66,7 @@ def test_an_answer_without_end_is_read_up_to_a_limit(names: Any, settings: Any, 
     names([["127.0.0.1"]])
     file = certificate("hooks.internal", tmp_path)
     trusted = ssl.create_default_context(cafile=str(file))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
+    context = server_context(file)
 
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

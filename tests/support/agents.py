@@ -8,7 +8,7 @@ from typing import Any
 from a2a.agents import agent
 from a2a.run import Retry, Run
 from a2a.types import Extension, Part, Skill
-from tests.support import phase_agents  # noqa: F401  # registers them
+from tests.support import phase_agents, zone_agents  # noqa: F401  # registers them
 
 SECRET = "hunter2: the password in the traceback"
 """The words of an agent that fails. No caller may see them."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -55,8 +55,14 @@ class Speaker:
     """A history length of 0 is not the same as none in what it sends."""
     traits: ClassVar[frozenset[str]] = frozenset()
     """The optional chapters of this speaker: batch, card, extensions, tenants, versions."""
+    untold: ClassVar[Mapping[str, str]] = {}
+    """The chapters that it cannot tell, each with the reason."""
+    lacks: ClassVar[frozenset[str]] = frozenset()
+    """The wishes that its language has no method for."""
     subscription_ends = False
     """A subscription is answered where a task has ended, and ends with a question."""
+    reason_of_ended = "UNSUPPORTED_OPERATION"
+    """The reason for a message to a task that has ended."""
     always_has_reason = True
     """Errors have their reason also where there are no facts."""
     versions: ClassVar[frozenset[str]] = frozenset()
@@ -103,6 +109,17 @@ class Speaker:
     def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
         """Return a message that is a file."""
         raise NotImplementedError
+
+    def wishes(self, *names: str) -> tuple[str, ...]:
+        """Return those of the wishes that its language has a method for."""
+        return tuple(name for name in names if name not in self.lacks)
+
+    def referring(self, url: str) -> tuple[Json, str]:
+        """Return the params of a message with a link to a file, and the path of the link in them."""
+        wish = self.sending("", agent="echo")
+        parts = "parts" if "parts" in wish["message"] else "content"
+        wish["message"][parts] = [self.link(url)]
+        return wish, f"message.{parts}[0]"
 
     def data(self, value: Json) -> Json:
         """Return a part."""

@@ -37,6 +37,10 @@ class Chapter(NamedTuple):
     def name(self) -> str:
         return self.tell.__name__
 
+    def suits(self, kind: type[Speaker]) -> bool:
+        """Return whether speakers of this kind can tell it."""
+        return self.needs in {"", *kind.traits} and self.name not in kind.untold
+
 
 CHAPTERS: list[Chapter] = []
 Telling = Callable[[Cast], Awaitable[None]]

@@ -16,15 +16,31 @@ from django.urls import reverse
 from tasks_app.api.resources import RESOURCES
 from tasks_app.exchanges.recording import recorder
 from tasks_app.masking import Line
-from tasks_app.models import Delivery, Event, Exchange, Relay, Run, Task, Webhook
+from tasks_app.models import (
+    BatchItem,
+    Delivery,
+    Event,
+    Exchange,
+    MemoryEntry,
+    Relay,
+    Run,
+    SlackQuestion,
+    Task,
+    Webhook,
+    Workflow,
+)
+from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tasks_app.relays.credentials import StoredCredentials
+from tasks_app.slack.identity import Identity
+from tasks_app.slack.workspaces import NewWorkspace, add
 from tests.conftest import PATIENCE, Person, until
 from tests.fuzz.asking import ask
 from tests.fuzz.calls import Call
 from tests.operators.people import operator, program
 from tests.support import agents
 from tests.support.commands import text_of
+from tests.support.slack_api import BOT, BOT_USER, TEAM, mention, signed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.slow]
 
@@ -38,8 +54,8 @@ ODD_VALUES = (
     *(f"sk-{CANARY}", f"ghp_{CANARY}", f"AKIA{CANARY.upper()[:16]}", f"Bearer {CANARY}", f"tdk_{CANARY}"),
     *(f"https://me:{CANARY}@example.org/", f"https://example.org/?access_token={CANARY}"),
 )
-OF_TASKS = (Event, Task)
-"""Tables with the content of tasks, which is the caller's own."""
+OF_TASKS = (BatchItem, Event, MemoryEntry, Task, Workflow)
+"""Tables with the content of tasks, batches, workflows and the memory, which is the caller's own."""
 Json = dict[str, Any]
 _numbers = count(1)
 
@@ -52,6 +68,11 @@ def rpc(method: str, params: Json, *headers: tuple[str, str], path: str = "/json
 def message(metadata: Json, agent: str = "echo") -> Json:
     said = {"messageId": f"m{next(_numbers)}", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
     return {"message": {**said, "metadata": metadata}, "metadata": {"agent": agent}}
+
+
+def old_message(metadata: Json) -> Json:
+    said = {"kind": "message", "messageId": f"m{next(_numbers)}", "role": "user", "metadata": metadata}
+    return said | {"parts": [{"kind": "text", "text": "hello"}]}
 
 
 def webhook(task_id: str, **more: Any) -> Json:
@@ -97,6 +118,39 @@ def right_calls(task_id: str) -> Iterator[Call]:
     yield Call("POST", "/jsonrpc", f'{{"jsonrpc":"2.0","password":"{CANARY}'.encode(), (JSON,))
 
 
+def chat_calls(task_id: str) -> Iterator[Call]:
+    """Yield calls of zones and of Slack with secrets, which no answer may have."""
+    chat = {"channel": "C1", "text": "hello", "bot_token": CANARY}
+    for more in ({}, {"agent": "raises"}, {"agent": "nobody"}, {"wait": False}, {"channel": 7}, {"task_id": task_id}):
+        yield rpc("execute_task", chat | more)
+    yield rpc("get_task", {"task_id": task_id, "bot_token": CANARY})
+    yield Call("POST", "/jsonrpc", f'{{"jsonrpc":"2.0","params":{{"bot_token":"{CANARY}'.encode(), (JSON,))
+    event = mention("hello", event_id="Ev1") | {"token": CANARY, "password": CANARY}
+    body = json.dumps(event).encode()
+    wrong = {"X-Slack-Signature": f"v0={CANARY}", "X-Slack-Request-Timestamp": "1700000000"}
+    for headers in ({}, wrong, signed(body, CANARY)):
+        others = {name: value for name, value in headers.items() if name != JSON[0]}
+        yield Call("POST", "/slack/events", body, (JSON, *others.items()))
+
+
+def sparc_calls(task_id: str) -> Iterator[Call]:
+    """Yield calls of SPARC with secrets in memory, workflows and batches, which only their owner reads again."""
+    work, entry = {"workflowId": "w", "phase": "specification"}, {"namespace": "n", "key": "value"}
+    for number, name in enumerate(ODD_NAMES):
+        secret = {"deep": [{name: CANARY}]}
+        items = [{"message": old_message({name: CANARY})}, task_id]
+        batch = {"operation": "echo", "tasks": items, "metadata": secret}
+        yield rpc("memory/store", entry | {"key": f"k{number}", "data": secret}, path="/sparc")
+        yield rpc("sparc/phase/set", work | {"configuration": secret}, path="/sparc")
+        yield rpc("batchtools/execute", batch, path="/sparc")
+    for value in ODD_VALUES:
+        yield rpc("memory/store", entry | {"data": value, "ifVersion": 99}, path="/sparc")
+        yield rpc("memory/store", entry | {"data": value}, path="/sparc")
+        yield rpc("memory/search", {"namespace": "n", "text": value}, path="/sparc")
+        yield rpc("memory/retrieve", entry | {"key": value}, path="/sparc")
+        yield rpc("sparc/execute", work | {"message": old_message({"note": value})}, path="/sparc")
+
+
 @pytest.fixture
 def log() -> Iterator[list[str]]:
     """Give the lines of the log as a server writes them."""
@@ -116,6 +170,10 @@ def secrets(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the secret where it is in settings, in rows, and in the exceptions of agents."""
     settings.DEV_KEY = settings.LLM_API_KEY = f"tdk_{CANARY}"
     monkeypatch.setattr(agents, "SECRET", f"password={CANARY}")
+    settings.A2A_SLACK, settings.A2A_SLACK_SIGNING_SECRET, settings.A2A_SLACK_API = True, CANARY, "http://127.0.0.1:9/"
+    identity = Identity(TEAM, "home", BOT_USER, BOT)
+    wish = NewWorkspace(bot_token=f"xoxb-{CANARY}", signing_secret=CANARY, principal="slack", agent="echo")
+    add(wish, identity, Operator("ada", COMMAND))
     Relay.objects.create(name="far", credentials=StoredCredentials(kind="bearer", secret=CANARY).sealed())
 
 
@@ -137,6 +195,8 @@ def exports() -> Iterator[tuple[str, str]]:
     for words in ("exchanges list", "deliveries list", "deliveries webhooks", "tasks list", "a2a keys list"):
         yield words, text_of(*words.split())
     for words in ("a2a relays list", "a2a receivers list", "a2a acts", "a2a processes", "a2a load", "a2a refusals"):
+        yield words, text_of(*words.split())
+    for words in ("a2a slack list", "a2a slack questions", "a2a usage", "a2a workflows list", "a2a batches list"):
         yield words, text_of(*words.split())
     for exchange in Exchange.objects.all():
         yield f"exchange {exchange.pk}", text_of("exchanges", exchange.pk, "--bodies")
@@ -171,6 +231,9 @@ def test_a_secret_goes_in_everywhere_and_comes_out_nowhere(
         task_id = made["result"]["task"]["id"]
         shown += [(f"{call.verb} {call.path} {call.headers}", answer(call)) for call in wrong_calls()]
         answers = [answer(call) for call in right_calls(task_id)]
+        own = [answer(call) for call in sparc_calls(task_id)]
+        assert any(CANARY in text for text in own), "the owner reads a workflow"
+        shown += [(f"{call.path} {number}", answer(call)) for number, call in enumerate(chat_calls(task_id))]
         assert any(CANARY in text for text in answers), "the owner reads the address of a webhook"
         assert Webhook.objects.count() >= 2
         assert Run.objects.exclude(traceback="").exists()
@@ -186,6 +249,10 @@ def test_a_secret_goes_in_everywhere_and_comes_out_nowhere(
             shown.append((path, answer(Call("GET", path, b""), stranger)))
         for method in ("GetTask", "ListTasks", "ListTaskPushNotificationConfigs"):
             shown.append((method, answer(rpc(method, {"id": task_id, "taskId": task_id}), stranger)))
+        shown.append(("memory", answer(rpc("memory/list", {"namespace": "n"}, path="/sparc"), stranger)))
+        shown.append(("workflow", answer(rpc("sparc/workflow/get", {"workflowId": "w"}, path="/sparc"), stranger)))
+    assert MemoryEntry.objects.count() > len(ODD_NAMES)
+    assert SlackQuestion.objects.exists()
     assert recorder.drain(PATIENCE)
     assert log
     viewer = Client()

@@ -1,16 +1,20 @@
 """Which calls of an address with too many wrong credentials are refused early, and what is counted of them."""
 
+import re
 from contextlib import suppress
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 
 from a2a.errors import TooManyCalls
+from tasks_app.asgi.handler import LeanHandler
 from tasks_app.callers import strangers
 from tasks_app.exchanges.refusals import RECORDED, tally
 from tasks_app.transports import keys
 from tasks_app.transports.floods import refuse_early
+from tests.support.hand import Hand
 
 ADDRESS = "192.0.2.7"
 BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
@@ -30,7 +34,7 @@ def address_is_refused() -> None:
 
 
 @pytest.fixture(autouse=True)
-async def recorded(address_is_refused: None) -> None:
+async def recorded(address_is_refused: None, hand: Hand) -> None:
     """Count the refusals of this minute that are recorded."""
     while tally.count(ADDRESS, 429):
         pass
@@ -72,7 +76,17 @@ async def test_the_first_refusals_of_a_minute_go_the_usual_way() -> None:
         scope((b"content-type", b"text/plain")),
         {**scope(), "headers": [(b"content-type", b"application/json")]},
     ],
-    ids=["another address", "REST", "no path", "a long path", "a verb", "a page", "gzip", "a type", "no credential"],
+    ids=[
+        "another address",
+        "no route",
+        "no path",
+        "a long path",
+        "a verb",
+        "a page",
+        "gzip",
+        "a type",
+        "no credential",
+    ],
 )
 async def test_other_calls_go_the_usual_way(call: dict[str, Any]) -> None:
     early = refuse_early(call)
@@ -88,6 +102,61 @@ async def test_bodies_that_cannot_be_read_or_are_large_go_the_usual_way() -> Non
     early = refuse_early(scope())
     assert early is not None
     assert [early(body) for body in (b"{", b"{}", BODY + b" " * 20_000)] == [None, None, None]
+
+
+REST = [
+    ("GET", "/tasks/x", b""),
+    ("GET", "/v1/tasks/x", b""),
+    ("GET", "/agents/echo/tasks/x", b""),
+    ("POST", "/message:send", b'{"message":{}}'),
+    ("POST", "/v1/message:send", b"{}"),
+    ("POST", "/tasks/x:cancel", b""),
+    ("DELETE", "/tasks/x/pushNotificationConfigs/y", b""),
+]
+"""Calls over REST: the verb, the path and the body."""
+
+
+@pytest.mark.parametrize(("verb", "path", "body"), REST, ids=lambda value: value if isinstance(value, str) else "")
+async def test_over_rest_the_early_refusal_is_the_usual_one(verb: str, path: str, body: bytes) -> None:
+    early = refuse_early(scope(path=path, verb=verb))
+    assert early is not None
+    answer = early(body)
+    assert isinstance(answer, tuple)
+    status, fields, content = answer
+    transport = httpx.ASGITransport(app=LeanHandler(), client=(ADDRESS, 40_000))
+    headers = {"Authorization": "Bearer wrong", "Content-Type": "application/json"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:
+        usual = await client.request(verb, path, content=body)
+    assert (status, usual.status_code) == (429, 429)
+    own = {name.decode(): value.decode() for name, value in fields}
+    assert own.keys() == usual.headers.keys()
+    assert {name for name, value in own.items() if value != usual.headers[name]} <= {"x-request-id", "retry-after"}
+    assert without_wait(content) == without_wait(usual.content)
+
+
+def without_wait(content: bytes) -> Any:
+    """Return an error without the seconds to wait, which pass between two refusals."""
+    return re.sub(rb'("retry\w*":"?)[\d.]+', rb"\1", content, flags=re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("call", "body"),
+    [
+        (scope(path="/tasks/x", verb="GET"), b"{}"),
+        (scope(path="/message:send"), b"{"),
+        (scope(path="/message:send"), b" " * 20_000),
+    ],
+    ids=["a GET with a body", "no JSON", "a large body"],
+)
+async def test_over_rest_bodies_that_are_refused_for_themselves_go_the_usual_way(call: Any, body: bytes) -> None:
+    early = refuse_early(call)
+    assert early is not None
+    assert early(body) is None
+
+
+@pytest.mark.parametrize(("verb", "path"), [("PUT", "/tasks/x"), ("GET", "/message:send"), ("GET", "/v1/nothing/x")])
+async def test_over_rest_calls_without_a_route_go_the_usual_way(verb: str, path: str) -> None:
+    assert refuse_early(scope(path=path, verb=verb)) is None
 
 
 async def test_no_call_is_refused_early_when_no_address_is_refused() -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import socket
-import sys
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +17,7 @@ from a2a.files import MARK
 from tasks_app.asgi.handler import PIECE, _send_chunks, _send_pieces
 from tasks_app.callers.accounts import Account
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.off_loop import LARGE, LONGEST_REST, SHORTEST_WORK, SWITCH_SECONDS, Pace, lower_priority, off_loop, rest
+from tasks_app.off_loop import LARGE
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context
 from tasks_app.process.connections import COMPLETE
@@ -296,71 +294,3 @@ async def test_a_large_message_is_encoded_off_the_loop(size: int, thread: str) -
     except StopIteration as end:
         name = end.value
     assert name.partition("_")[0] == thread
-
-
-class Seconds:
-    """A module `time` in which each look at the clock is a step of work later."""
-
-    def __init__(self, step: float) -> None:
-        self.step, self.now = step, 0.0
-        self.rests: list[float] = []
-
-    def perf_counter(self) -> float:
-        self.now += self.step
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.rests.append(seconds)
-
-
-def test_large_work_rests_as_long_as_it_works_and_other_work_never(monkeypatch: pytest.MonkeyPatch) -> None:
-    for step, taken in ((2 * SHORTEST_WORK, 2 * SHORTEST_WORK), (9.0, LONGEST_REST)):
-        seconds = Seconds(step)
-        monkeypatch.setattr("tasks_app.off_loop.time", seconds)
-        rest()
-        assert seconds.rests == []
-        asyncio.run(off_loop(rest))
-        assert seconds.rests == [pytest.approx(taken)]
-
-
-def test_large_work_is_done_where_no_thread_may_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbid(*arguments: int) -> None:
-        raise PermissionError("forbidden by a sandbox")
-
-    monkeypatch.setattr("tasks_app.off_loop.os.setpriority", forbid)
-    with ThreadPoolExecutor(1, initializer=lower_priority) as threads:
-        assert threads.submit(lambda: "done").result(PATIENCE) == "done"
-
-
-def test_short_steps_of_large_work_add_up_to_one_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sleep costs more than a step of a few microseconds, so that a rest after each step would be most of the
-    time."""
-    seconds = Seconds(SHORTEST_WORK / 100)
-    monkeypatch.setattr("tasks_app.off_loop.time", seconds)
-    pace = Pace()
-    for _ in range(1_000):
-        pace.rest()
-    assert len(seconds.rests) in (9, 10)
-    assert all(taken == pytest.approx(SHORTEST_WORK, rel=0.02) for taken in seconds.rests)
-
-
-def test_threads_take_turns_often_while_something_large_is_done_and_no_longer() -> None:
-    usual = sys.getswitchinterval()
-    assert usual > 2 * SWITCH_SECONDS
-
-    def fail() -> None:
-        raise ValueError("mine")
-
-    async def together() -> list[Any]:
-        both = threading.Barrier(2, timeout=PATIENCE)
-
-        def first() -> float:
-            both.wait()
-            return sys.getswitchinterval()
-
-        return await asyncio.gather(off_loop(first), off_loop(first), off_loop(fail), return_exceptions=True)
-
-    *seen, error = asyncio.run(together())
-    assert seen == [pytest.approx(SWITCH_SECONDS)] * 2
-    assert str(error) == "mine"
-    assert sys.getswitchinterval() == pytest.approx(usual)

@@ -1,15 +1,26 @@
 """The counters and the health of a process, over HTTP."""
 
+import json
 import re
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
+from orjson import dumps
 
+from tasks_app import __version__, clock
 from tasks_app.callers import strangers
 from tasks_app.counters import ALL, agent_calls
+from tasks_app.event_log import create_many
+from tasks_app.exchanges.recent import RecentCalls, Summary
+from tasks_app.models import Process
+from tasks_app.process.health import Report, reports
+from tasks_app.process.vitals import pulse
 from tasks_app.upkeep.processes import WEB, ProcessRow
 from tests.conftest import Person
+from tests.operations.rows import creation
 from tests.operators.people import Program, program
 
 pytestmark = [
@@ -20,13 +31,18 @@ pytestmark = [
 LINE = re.compile(r'a2a_\w+_total\{\w+="[^"]*"(,\w+="[^"]*")?\} \d+')
 
 
+Answer = tuple[int, dict[str, str], str]
+"""The status, the headers and the body."""
+
+
 @pytest.fixture
 def robot(service: None) -> Program:
     return program()
 
 
-async def got(path: str, token: str = "", **more: str) -> tuple[int, dict[str, str], str]:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
+async def got(path: str, token: str = "", *, accept: str = "", media: str = "", **more: str) -> Answer:
+    own = {"authorization": token and f"Bearer {token}", "accept": accept, "content-type": media}
+    headers = {name: value for name, value in own.items() if value}
     response = await AsyncClient().get(path, headers=headers, **more)
     return response.status_code, dict(response.headers), response.content.decode()
 
@@ -84,6 +100,122 @@ async def test_one_who_guesses_tokens_is_told_to_wait(robot: Program, settings: 
     assert (await got("/metrics", robot.token, REMOTE_ADDR="203.0.113.9"))[0] == 200
 
 
-async def test_health_answers_as_readiness_does(robot: Program) -> None:
+@pytest.mark.requirement("SPARC-21")
+async def test_json_is_sent_where_it_is_preferred_and_text_to_all_others(robot: Program) -> None:
+    for accept in ("application/json", "application/json, text/plain;q=0.5"):
+        status, headers, body = await got("/metrics", robot.token, accept=accept)
+        assert (status, headers["Content-Type"], headers["Vary"]) == (200, "application/json", "Accept"), accept
+        assert json.loads(body).keys() == {"requests", "tasks", "performance"}
+    for accept in ("*/*", "text/plain", "text/plain, application/json", "application/openmetrics-text, */*;q=0.1"):
+        assert (await got("/metrics", robot.token, accept=accept))[1]["Content-Type"].startswith("text/plain")
+    assert (await got("/metrics", robot.token, media="application/json"))[1]["Content-Type"] == "application/json"
+    text = await got("/metrics", robot.token, media="application/json", accept="text/plain")
+    assert text[1]["Content-Type"].startswith("text/plain")
+    assert (await got("/metrics", accept="application/json"))[0] == 401
+
+
+@pytest.mark.requirement("SPARC-21")
+async def test_json_counts_calls_errors_and_tasks(robot: Program, owner: Person) -> None:
+    async def numbers() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((await got("/metrics", robot.token, accept="application/json"))[2])
+        return found
+
+    async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        wire = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"authorization": f"Bearer {owner.key}"}
+        answer = await AsyncClient().post("/sparc", data=wire, content_type="application/json", headers=headers)
+        found: dict[str, Any] = json.loads(answer.content)
+        return found
+
+    before = await numbers()
+    for number, agent in enumerate(("echo", "raises", "asks")):
+        message = {"role": "user", "parts": [{"kind": "text", "text": "hi"}], "messageId": f"m-{number}"}
+        assert "result" in await call("message/send", {"message": message, "metadata": {"agent": agent}})
+    assert "error" in await call("tasks/get", {"taskId": "task-999"})
+    after = await numbers()
+    grown = {
+        part: {name: after[part][name] - before[part][name] for name in before[part]} for part in ("requests", "tasks")
+    }
+    assert grown["tasks"] == {"created": 3, "completed": 1, "failed": 1, "active": 0}
+    assert (grown["requests"]["total"], grown["requests"]["errors"]) == (4, 1)
+    performance = after["performance"]
+    assert performance["averageResponseTime"] > 0
+    assert performance["p95ResponseTime"] > 0
+    assert 0 < performance["throughput"] < after["requests"]["perSecond"]
+
+
+@pytest.mark.requirement("SPARC-21")
+async def test_tasks_that_workers_end_are_counted_too(robot: Program) -> None:
+    async def completed() -> int:
+        found = json.loads((await got("/metrics", robot.token, accept="application/json"))[2])
+        return int(found["tasks"]["completed"])
+
+    before = await completed()
+    snapshot = {"a2a_tasks_total": [["completed", 7], ["created", 1]]}
+    await Process.objects.acreate(
+        name="far",
+        role="worker",
+        version="1",
+        started_at=clock.now(),
+        seen_at=clock.now(),
+        counters=dumps(snapshot).decode(),
+    )
+    assert await completed() == before + 7
+
+
+async def test_a_running_task_is_active(robot: Program, owner: Person) -> None:
+    await sync_to_async(create_many)([creation(owner, "k", agent="of-another-release")])
+    assert json.loads((await got("/metrics", robot.token, accept="application/json"))[2])["tasks"]["active"] == 1
+    reports.look = None
+    assert json.loads((await got("/health"))[2])["metrics"]["activeTasks"] == 1
+
+
+@pytest.mark.requirement("SPARC-20")
+async def test_health_has_the_form_of_sparc(robot: Program) -> None:
     status, _, body = await got("/health")
-    assert (status, body) == (200, '{"status": "ok", "reasons": []}')
+    answer = json.loads(body)
+    assert (status, answer["status"], answer["reasons"]) == (200, "healthy", [])
+    assert answer["version"] == __version__
+    assert type(answer["uptime"]) is int
+    metrics = answer["metrics"]
+    assert metrics.keys() == {"activeConnections", "activeTasks", "memoryUsage", "cpuUsage"}
+    assert metrics["activeTasks"] == 0
+    assert 20 < metrics["memoryUsage"] < 4096
+
+
+@pytest.mark.requirement("SPARC-20")
+async def test_health_is_that_of_readiness(robot: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    for problems, lags, status, words in (
+        (["lost"], [], 503, ("unhealthy", "unavailable")),
+        ([], ["late"], 200, ("degraded", "degraded")),
+    ):
+        report = Report(problems, lags, pulse.look(), None)
+        monkeypatch.setattr(reports, "latest", AsyncMock(return_value=report))
+        for path, word in zip(("/health", "/readyz"), words, strict=True):
+            answer = await got(path)
+            assert (answer[0], json.loads(answer[2])["status"]) == (status, word)
+            assert json.loads(answer[2])["reasons"] == problems + lags
+    assert json.loads((await got("/health"))[2])["metrics"]["activeTasks"] is None
+
+
+def test_the_last_minute_alone_is_summed_up() -> None:
+    calls = RecentCalls(since=0.0)
+    assert calls.summary(30.0) == Summary(per_second=0.0, answered_per_second=0.0, average_ms=0.0, p95_ms=0.0)
+    calls.add(1.0, 900_000_000, failed=True)
+    for number in range(100):
+        calls.add(100.0 + number / 4, 1000 * (number + 1), failed=number % 10 == 0)
+    calls.add(126.0, None, failed=False)
+    summary = calls.summary(130.0)
+    assert (summary.per_second, summary.answered_per_second) == (round(101 / 60, 2), round(91 / 60, 2))
+    assert summary.average_ms == 50.5
+    assert 95 <= summary.p95_ms <= 95 * 9 / 8
+    assert calls.summary(126.0 + 60).per_second == 0
+
+
+@pytest.mark.parametrize("duration_us", [0, 1, 2, 7, 8, 9, 1000, 123_456, 10**9])
+def test_a_time_is_reported_at_most_an_eighth_too_long(duration_us: int) -> None:
+    calls = RecentCalls(since=0.0)
+    calls.add(1.0, duration_us, failed=False)
+    p95 = calls.summary(1.0).p95_ms
+    assert duration_us / 1000 <= p95 + 0.05
+    assert p95 <= max(duration_us, 1) * 9 / 8 / 1000 + 0.05

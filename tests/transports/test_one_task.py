@@ -74,9 +74,14 @@ def acp_message(text: str, task: str | None) -> tuple[str, str, Any]:
     return rpc("tasks.create", {"initialMessage": content, "metadata": {"agent": "asks"}})
 
 
-def old_hook(path: str) -> Callable[[str, str], Any]:
+def zone_message(text: str, task: str | None) -> tuple[str, str, Any]:
+    chat = {"channel": "C1", "text": text, "bot_token": "xoxb-1", "wait": False}
+    return rpc("execute_task", chat | ({"task_id": task} if task else {"agent": "asks"}))
+
+
+def old_hook(path: str, member: str = "pushNotificationConfig") -> Callable[[str, str], Any]:
     def hook(task: str, url: str) -> Any:
-        params = {"taskId": task, "pushNotificationConfig": {"id": path.strip("/"), "url": url}}
+        params = {"taskId": task, member: {"id": path.strip("/"), "url": url}}
         return rpc("tasks/pushNotificationConfig/set", params, path)
 
     return hook
@@ -127,7 +132,16 @@ LANGUAGES = {
         hook=old_hook("/a2a"),
         ended=lambda task: rpc("tasks/resubscribe", {"id": task}, "/a2a"),
     ),
+    "SPARC": Language(
+        send=lambda text, task: rpc("message/send", old_message(text, task), "/sparc"),
+        get=lambda task: rpc("tasks/get", {"taskId": task}, "/sparc"),
+        hook=old_hook("/sparc", "config"),
+        ended=lambda task: rpc("tasks/resubscribe", {"taskId": task}, "/sparc"),
+    ),
+    "zones": Language(send=zone_message, get=lambda task: rpc("get_task", {"task_id": task})),
 }
+OUTCOMES = {"success": "completed", "accepted": "working"}
+"""The states of outcomes of zones."""
 
 
 class Seen(NamedTuple):
@@ -152,6 +166,9 @@ def task_in(answer: Any) -> Json:
 def seen(answer: Any) -> Seen:
     task = task_in(answer)
     status = task["status"]
+    if "response_text" in task:
+        text, asks = task["response_text"], status == "input_required"
+        return Seen(OUTCOMES.get(status, status), "" if asks else text, text == QUESTION)
     state = status if isinstance(status, str) else status["state"]
     parts = [part for artifact in task.get("artifacts", ()) for part in artifact["parts"]]
     text = "".join(part.get("text") or part.get("content") for part in parts)
@@ -185,7 +202,7 @@ class Caller:
             assert (answer["result"]["status"], answer["result"]["question"]) == ("input_required", QUESTION)
             return str(answer["result"]["task_id"])
         task = task_in(await self.ask(name, LANGUAGES[name].send("one", None)))
-        return str(task.get("id") or task["taskId"])
+        return str(task.get("id") or task.get("taskId") or task["task_id"])
 
     async def everywhere(self, task: str) -> dict[str, Seen]:
         return {name: seen(await self.ask(name, language.get(task))) for name, language in LANGUAGES.items()}
@@ -272,10 +289,11 @@ def has_heard(there: Receiver, path: str, mark: str) -> bool:
 
 def check_deliveries(there: Receiver) -> None:
     """Check that the webhook of each language hears of the end, in the words of its language."""
-    ends = {"1.0": "TASK_STATE_COMPLETED", "0.3": '"completed"', "VAPORA": '"completed"', "ACP": '"COMPLETED"'}
+    ends = {"1.0": "TASK_STATE_COMPLETED", "ACP": '"COMPLETED"'}
+    ends |= dict.fromkeys(("0.3", "VAPORA", "SPARC"), '"completed"')
     for name, mark in ends.items():
         until(partial(has_heard, there, f"/{name}", mark), f"the webhook of {name} hears of the end")
-    for name in ("0.3", "VAPORA", "ACP"):
+    for name in ("0.3", "VAPORA", "SPARC", "ACP"):
         assert seen(there.at(f"/{name}")[-1].json).text == ANSWER
 
 
@@ -291,6 +309,7 @@ def test_a_real_server_shows_one_task_in_every_language(server: Server, creator:
 
 @pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.requirement("ZONE-01", "SPARC-01")
 @CREATORS
 def test_one_task_is_the_same_in_every_language_and_for_operators(
     service: None, owner: Person, settings: Any, client: Client, creator: str

@@ -10,7 +10,7 @@ from django.test import Client
 
 from tasks_app.callers import schemes
 from tasks_app.callers.service_accounts import CERTIFICATE, register
-from tasks_app.checks import check_schemes
+from tasks_app.checks.cards import check_schemes
 from tasks_app.descriptions import pages
 from tests.conftest import Person
 from tests.support.cached_cards import forget_cards

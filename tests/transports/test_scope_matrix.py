@@ -1,7 +1,7 @@
 """Each method with each scope, at each door and in each language: allowed where its right says so, and nowhere else."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -38,9 +38,12 @@ from tests.transports.websocket.serving import in_a_thread, serving, url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SINGLE = ["", "*", "weather", *OWN, *ACP]
-CREDENTIALS = [*SINGLE, *(f"{IDENTIFY.acp} {scope}" for scope in ACP if scope != IDENTIFY.acp)]
+PAIRS = [f"{IDENTIFY.acp} {scope}" for scope in ACP if scope != IDENTIFY.acp]
+CREDENTIALS = [*SINGLE, *PAIRS]
 """The scopes of credentials: none, all, a scope of an agent, each single one in both spellings, and each one of ACP
 with the one that every call in ACP needs."""
+DECIDING = ["", "*", *OWN]
+"""The scopes that other languages are tried with at each door. Their single calls are tried with all of `SINGLE`."""
 URL = "http://127.0.0.1:65009/hook"
 ENDED = -32004
 """The code of 1.0 for a subscription to a task that has ended, which is an answer to a caller with the right."""
@@ -105,6 +108,11 @@ class Ground:
         self.webhook = hook(self.owner, self.task, URL).id or ""
         self.ends: dict[str, str] = {}
 
+    def callers(self, name: str, others: Sequence[str] = DECIDING) -> Iterator[tuple[str, Person]]:
+        """Yield each credential for calls in ACP, and these for calls in other languages, with its caller."""
+        acp = ALL.by_name[SPEAKERS[name][2]].spelling == "acp"
+        return ((scope, caller) for scope, caller in self.keys.items() if acp or scope in others)
+
     def samples(self, me: Speaker, name: str, scope: str) -> list[Sample]:
         """Return a call of each operation. What ends by a call is made anew once it may have ended."""
         ends = self.ends or {
@@ -164,7 +172,7 @@ def check(
 @pytest.mark.parametrize("name", ENVELOPED)
 @pytest.mark.requirement("ZONE-14")
 def test_single_calls(ground: Ground, name: str) -> None:
-    for scope, caller in ground.keys.items():
+    for scope, caller in ground.callers(name, SINGLE):
         me = speaker(name, caller.key)
         for sample in ground.samples(me, name, scope):
             before = stored()
@@ -174,7 +182,7 @@ def test_single_calls(ground: Ground, name: str) -> None:
 
 @pytest.mark.parametrize("name", ENVELOPED)
 def test_members_of_a_batch(ground: Ground, name: str) -> None:
-    for scope, caller in ground.keys.items():
+    for scope, caller in ground.callers(name):
         me = speaker(name, caller.key)
         calls = [sample for sample in ground.samples(me, name, scope) if not sample.request.streaming]
         may = [allows(scope, each.request, language_of(name, each.wire)) for each in calls]
@@ -190,7 +198,7 @@ def test_members_of_a_batch(ground: Ground, name: str) -> None:
     "name", [*(name for name in ENVELOPED if not ALL.by_name[SPEAKERS[name][2]].needs_id), "ADR-002"]
 )
 def test_notifications(ground: Ground, name: str) -> None:
-    for scope, caller in ground.keys.items():
+    for scope, caller in ground.callers(name):
         me = speaker(name, caller.key)
         for sample in (each for each in ground.samples(me, name, scope) if each.request is not Negotiate):
             before, seen = stored(), set(Exchange.objects.values_list("pk", flat=True))
@@ -208,7 +216,7 @@ def test_notifications(ground: Ground, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SPEAKERS if name not in ENVELOPED])
 def test_calls_of_rest(ground: Ground, name: str) -> None:
-    for scope, caller in ground.keys.items():
+    for scope, caller in ground.callers(name):
         me = speaker(name, caller.key)
         for sample in ground.samples(me, name, scope):
             before = stored()
@@ -227,7 +235,7 @@ def test_calls_of_rest(ground: Ground, name: str) -> None:
 async def test_calls_on_a_socket(service: None, name: str) -> None:
     ground = await in_a_thread(Ground)
     async with serving() as server:
-        for scope, caller in ground.keys.items():
+        for scope, caller in ground.callers(name):
             me = speaker(name, caller.key)
             calls = await in_a_thread(lambda me=me, scope=scope: ground.samples(me, name, scope))
             async with dialled(url(server), **bearer(caller.key)) as client:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Person, Server
+from tests.support.adr_speaker import AdrSpeaker
 from tests.support.chapters import CHAPTERS
 from tests.support.doors import Door, LiveDoor, StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
@@ -15,6 +16,7 @@ from tests.support.sparc_speaker import SparcSpeaker
 from tests.support.speaker import Speaker
 from tests.support.story import Chapter, cast
 from tests.support.vapora_speaker import VaporaSpeaker
+from tests.support.zone_speaker import ZoneSpeaker
 
 pytestmark = pytest.mark.storage
 
@@ -28,17 +30,29 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None]] = {
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3"),
     "SPARC": (SparcSpeaker, None),
     "VAPORA": (VaporaSpeaker, None),
+    "zones": (ZoneSpeaker, None),
+    "ADR-002": (AdrSpeaker, None),
 }
+WITH_REASONS: tuple[type[Speaker], ...] = (ZoneSpeaker, AdrSpeaker)
+"""Speakers that name each chapter that they cannot tell. Others tell all but those of traits that they lack."""
 STORY: list[Any] = [
     pytest.param(speaker, chapter, id=f"{chapter.name}-{name}")
     for name, speaker in SPEAKERS.items()
     for chapter in CHAPTERS
-    if chapter.needs in {"", *speaker[0].traits}
+    if chapter.suits(speaker[0])
 ]
 
 
+@pytest.mark.parametrize("kind", WITH_REASONS)
+def test_each_chapter_is_told_or_has_a_reason_why_it_is_not(kind: type[Speaker]) -> None:
+    names = {chapter.name for chapter in CHAPTERS}
+    assert {name for name in kind.untold if not kind.untold[name]} == set()
+    assert kind.untold.keys() <= names
+    assert {chapter.name for chapter in CHAPTERS if chapter.suits(kind)} == names - kind.untold.keys()
+
+
 @pytest.mark.parametrize(("dialect", "chapter"), STORY)
-@pytest.mark.requirement("ADR-14")
+@pytest.mark.requirement("ADR-14", "ZONE-01", "SPARC-01")
 def test_live(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:
     asyncio.run(chapter.tell(cast(*dialect, LiveDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
 
@@ -114,7 +128,7 @@ def test_the_url_of_a_card_answers_for_its_agent(server: Server) -> None:
     assert answer["error"]["code"] == -32001
 
 
-@pytest.mark.requirement("ACP-26", "ADR-05", "SPARC-20")
+@pytest.mark.requirement("ACP-26", "ADR-05")
 def test_health_is_told_to_everybody(server: Server) -> None:
     door = LiveDoor(server.url)
     assert got(door, "/healthz")[0] == 200

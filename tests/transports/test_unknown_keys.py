@@ -14,6 +14,7 @@ from tasks_app.transports import floods
 from tasks_app.transports.floods import refuse_early
 from tasks_app.transports.unknown_keys import LookUps
 from tests.conftest import Person
+from tests.support.hand import Hand
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 ADDRESS = "192.0.2.9"
@@ -32,9 +33,10 @@ def scope(key: str = "wrong", scheme: bytes = b"authorization") -> Any:
 
 
 @pytest.fixture(autouse=True)
-async def flood(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a flood be under way, in which refusals of the address are recorded no more."""
+async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
+    """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
     monkeypatch.setattr(access, "misses", Misses())
+    monkeypatch.setattr(access.misses, "_turn", lambda: None)
     monkeypatch.setattr(floods, "look_ups", LookUps())
     access.misses.count(2 * MANY_MISSES)
     while tally.count(ADDRESS, 401):
@@ -66,6 +68,16 @@ async def test_an_unknown_key_is_refused_in_its_language_and_counted(language: s
     assert (status, refusal["id"], refusal["error"]["code"]) == (401, "mine", code)
     assert b"invalid_token" in dict(headers)[b"www-authenticate"]
     assert tally.totals[ADDRESS] == before + 1
+
+
+@pytest.mark.parametrize("path", ["/tasks/x", "/v1/tasks/x"])
+async def test_over_rest_an_unknown_key_is_refused_and_counted_too(path: str, owner: Person) -> None:
+    before = tally.totals[ADDRESS]
+    status, headers, body = await ask({**scope(), "method": "GET", "path": path}, b"")
+    assert (status, orjson.loads(body)["error"]["details"][0]["reason"]) == (401, "UNAUTHENTICATED")
+    assert b"invalid_token" in dict(headers)[b"www-authenticate"]
+    assert tally.totals[ADDRESS] == before + 1
+    assert await ask({**scope(owner.key), "method": "GET", "path": path}, b"") is None
 
 
 async def test_keys_of_a_moment_are_looked_up_together(owner: Person, groups: list[int]) -> None:
@@ -110,9 +122,8 @@ async def test_the_first_unknown_keys_of_an_address_are_answered_and_recorded_as
     assert await ask(scope()) is None
 
 
-async def test_unknown_keys_of_a_flood_keep_it_going(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_keys_of_a_flood_keep_it_going() -> None:
     before = access.misses.now
-    monkeypatch.setattr(access.misses, "_turn", lambda: None)
     await ask(scope())
     assert access.misses.now == before + 1
 

@@ -32,7 +32,11 @@ class Vector(NamedTuple):
     code: int | None = None
     """The code of the error; None for a result."""
     id: Any = "1"
-    text: str = ""
+    text: Any = ""
+    """The text; ... for any."""
+    status: str = "success"
+    reason: str = ""
+    """The reason of the error in a result."""
 
 
 def wire(method: str = "execute_task", **more: Any) -> bytes:
@@ -52,6 +56,10 @@ VECTORS = {
     "an agent that is too slow": Vector(task(agent="sleeper"), -32001),
     "an agent that rejects": Vector(task(agent="rejects"), -32602),
     "an agent that is unknown": Vector(task(agent="nobody"), -38005),
+    "an agent whose failures are results": Vector(
+        task(agent="reports"), text="begun", status="error", reason="INVALID_AGENT_RESPONSE"
+    ),
+    "the same that is too slow": Vector(task(agent="reports-late"), text=..., status="error", reason="TIMEOUT"),
     "no id": Vector(wire(id=...), -32600, None),
     "no method": Vector(b'{"jsonrpc":"2.0","id":"1","params":{}}', -32600),
     "not JSON": Vector(b'{"jsonrpc', -32700, None),
@@ -81,8 +89,10 @@ def test_each_call_is_answered_alike_over_each_carrier(
             assert (answer["jsonrpc"], answer["id"]) == ("2.0", vector.id), name
             if vector.code is None:
                 assert answer.keys() == {"jsonrpc", "id", "result"}
-                assert answer["result"]["status"] == "success"
-                assert (answer["result"]["response_text"], answer["result"]["correlation_id"]) == (vector.text, "corr")
+                result = answer["result"]
+                assert (result["status"], result["correlation_id"]) == (vector.status, "corr"), name
+                assert result["response_text"] == vector.text or (vector.text is ... and result["response_text"])
+                assert result.get("error", {}).get("data", {}).get("reason", "") == vector.reason, name
             else:
                 assert answer.keys() == {"jsonrpc", "id", "error"}, name
                 assert (answer["error"]["code"], bool(answer["error"]["message"])) == (vector.code, True), name

@@ -57,7 +57,13 @@ def test_one_question_travels_through_both_zones(owner: Person) -> None:
 
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("sleeper", errors.Timeout), ("raises", errors.InvalidAgentResponse), ("nobody", errors.UnknownAgent)],
+    [
+        ("sleeper", errors.Timeout),
+        ("raises", errors.InvalidAgentResponse),
+        ("nobody", errors.UnknownAgent),
+        ("reports", errors.InvalidAgentResponse),
+        ("reports-late", errors.Timeout),
+    ],
 )
 def test_a_failure_of_execution_is_the_same_error_of_verification(
     owner: Person, settings: Any, name: str, error: type[errors.Error]

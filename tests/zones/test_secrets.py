@@ -2,27 +2,23 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
 import pytest
 from django.apps import apps
+from django.db.models import Model
 
-from a2a.agents import agent
-from a2a.run import Run
 from tasks_app.exchanges.recording import recorder
-from tasks_app.zones.in_process import answer
-from tests.conftest import PATIENCE, Person, person
+from tests.conftest import PATIENCE, Person, Server, person, until
+from tests.support.doors import Door, LiveDoor
+from tests.transports.websocket.door import SocketDoor
+from tests.zones.carriers import zone
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+pytestmark = pytest.mark.storage
 CANARY = "xoxb-4711-canary-of-a-bot"
 PLAIN = "a token without any form of its own"
-
-
-@agent
-async def keeps_token(run: Run) -> str:
-    """Says how long its token is."""
-    return f"{len(await run.secret('bot_token'))} characters, and {len(await run.secret('other'))} of another"
 
 
 def call(token: str, method: str = "execute_task", **params: Any) -> bytes:
@@ -50,29 +46,63 @@ def bodies(token: str) -> dict[str, bytes]:
     }
 
 
-def rows() -> str:
+def rows_of(read: Callable[[type[Model]], Iterable[Any]]) -> str:
     """Return all rows of the database as one text."""
-    texts = []
-    for model in apps.get_models():
-        texts += [str(values) for values in model._default_manager.values_list()]
-    return "\n".join(texts)
+    return "\n".join(str(row) for model in apps.get_models() for row in read(model))
 
 
-@pytest.mark.requirement("ZONE-21")
+def check(token: str, answers: list[bytes], stored: str, log: str) -> None:
+    """Check that the agent has got the token, and that it is nowhere else."""
+    assert f"{len(token)} characters, and 0 of another".encode() in b"".join(answers)
+    assert "C1" in stored
+    places = {"answers": b"\n".join(answers).decode(), "rows": stored, "log": log}
+    for place, text in places.items():
+        assert [line for line in text.splitlines() if token in line] == [], place
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.requirement("ZONE-10", "ZONE-21")
+@pytest.mark.parametrize("kind", ["in-process", "https", "queue", "agentcore"])
 @pytest.mark.parametrize("token", [CANARY, PLAIN], ids=["of a form that is known", "of no form"])
-def test_a_token_is_stored_and_logged_nowhere(owner: Person, caplog: pytest.LogCaptureFixture, token: str) -> None:
+def test_a_token_is_stored_and_logged_nowhere_whatever_carries_it(
+    service: None,
+    owner: Person,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    token: str,
+) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = settings.DEBUG = True
     caplog.set_level("DEBUG")
     weak = person("weak", "home", "tasks:read")
     answers = []
-    for key in (owner.key, weak.key, "nobody's"):
-        for name, body in bodies(token).items():
-            found = asyncio.run(answer(body, key, "http"))
-            answers.append(found)
-            assert orjson.loads(found), name
+    with zone(kind, owner.key, monkeypatch) as open_carrier:
+        for key in (owner.key, weak.key, "nobody's"):
+            for name, body in bodies(token).items():
+                found = asyncio.run(open_carrier(key).carry(body))
+                answers.append(found)
+                assert orjson.loads(found), name
     assert recorder.drain(PATIENCE)
-    assert token.encode() not in b"".join(answers)
-    assert f"{len(token)} characters, and 0 of another".encode() in b"".join(answers)
-    stored = rows()
-    assert "C1" in stored
-    assert [line for line in stored.splitlines() if token in line] == []
-    assert [line for line in caplog.text.splitlines() if token in line] == []
+    check(token, answers, rows_of(lambda model: model._default_manager.values_list()), caplog.text)
+
+
+@pytest.mark.requirement("ZONE-10", "ZONE-21")
+@pytest.mark.parametrize("kind", [LiveDoor, SocketDoor], ids=["HTTP", "WebSocket"])
+def test_a_token_is_stored_and_logged_nowhere_by_a_server(server: Server, kind: type[LiveDoor]) -> None:
+    token = f"{PLAIN} for {kind.__name__}"
+    sendable = bodies(token)
+    if kind is SocketDoor:
+        # Its client reads what it sends as JSON.
+        sendable = {name: body for name, body in sendable.items() if not name.startswith(("not JSON", "two", "no id"))}
+    answers = [asyncio.run(post(kind(server.url), server.owner, body)) for body in sendable.values()]
+    asked = "select count(*) from tasks_app_exchange where method = 'execute_nothing'"
+    until(lambda: server.rows(asked) != [(0,)], "the calls are recorded")
+    stored = rows_of(lambda model: server.rows(f'select * from "{model._meta.db_table}"'))  # noqa: S608  # our tables
+    check(token, answers, stored, server.log.read_text(errors="replace"))
+
+
+async def post(door: Door, key: str, body: bytes) -> bytes:
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    async with asyncio.timeout(PATIENCE), door.ask("POST", "/jsonrpc", body, headers) as reply:
+        return b"".join([chunk async for chunk in reply.chunks])

@@ -12,8 +12,9 @@ from tasks_app.operators.refusals import ActRefused
 from tasks_app.outbound import dialling as outbound
 from tasks_app.upkeep.deletion import Deletion
 from tasks_app.upkeep.row_kinds import ROW_KINDS
+from tasks_app.webhooks import handshake
 from tasks_app.webhooks.agreement import is_needed, sender_name
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 from tests.operations.rows import chunk
 from tests.operations.webhooks import DONE, OPS, WORKS, happens, hooked, pump, seqs, states
 from tests.support.hand import Hand
@@ -116,7 +117,10 @@ def test_many_webhooks_of_a_site_ask_once_a_minute(
     assert there.got == []
 
 
-def test_tries_that_come_together_ask_once(service: None, owner: Person, there: Site, url: str) -> None:
+def test_tries_that_come_together_ask_once(
+    service: None, owner: Person, there: Site, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshake, "HANDSHAKE_SECONDS", PATIENCE)  # The gate opens when all have come.
     gate = threading.Event()
     there.agreement = AGREED._replace(until=gate)
     for _ in range(5):

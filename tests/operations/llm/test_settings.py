@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from tasks_app.agents import examples
-from tasks_app.checks import check_llm
+from tasks_app.checks.agents import check_llm
 from tests.conftest import ROOT, Person
 from tests.operations.asking import sent
 from tests.operations.llm.endpoint import KEY, Endpoint, sentence

@@ -8,7 +8,7 @@ WRONG = ("", "-1", "+1", "1e3", "NaN", "inf", "1,5", "0.25, 0.5", ".5", "5.", "0
 
 @chapter()
 async def a_budget_below_the_minimum_cost_is_refused_with_both_numbers(cast: Cast) -> None:
-    for wish in ("send", "stream"):
+    for wish in cast.me.wishes("send", "stream"):
         error = await refusal(cast.me.ask(wish, cast.me.sending("0.25", agent="priced"), **{"X-Budget-USD": "0.49"}))
         assert (error["code"], reason(cast.me, error)) == (-38006, "BUDGET_EXCEEDED")
         assert all(fact in str(error["data"]) for fact in ("X-Budget-USD", "0.49", "0.50"))

@@ -75,11 +75,9 @@ async def a_stream_links_to_the_files_that_an_agent_makes(cast: Cast) -> None:
 @chapter()
 async def nobody_can_name_a_file_of_the_server(cast: Cast) -> None:
     reference = "taskdesk-file:20260101-" + "0" * 32 + "/x"
-    wish = cast.me.sending("", agent="echo")
-    parts = "parts" if "parts" in wish["message"] else "content"
-    wish["message"][parts] = [cast.me.link(reference)]
+    wish, place = cast.me.referring(reference)
     error = await refusal(cast.me.ask("send", wish))
     assert error["code"] == -32602
-    assert f"message.{parts}[0]" in str(error["data"])
+    assert place in str(error["data"])
     said = f'{reference} "url":"{reference}"'
     assert text_of(await cast.me.send(said, agent="echo")) == said

@@ -9,7 +9,8 @@ async def a_quick_message_is_answered_with_a_completed_task(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="echo")
     cast.me.is_task(task)
     assert (cast.me.state(task["status"]), text_of(task)) == ("completed", "hello")
-    assert await cast.me.get(task["id"]) == task
+    if cast.me.wishes("get"):
+        assert await cast.me.get(task["id"]) == task
 
 
 @chapter()

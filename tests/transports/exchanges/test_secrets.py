@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks_app.exchanges.redaction import MASK, TEXT_BYTES, redact
+from tasks_app.exchanges.redaction import MASK, OVERLAP, TEXT_BYTES, WINDOW, redact
 from tasks_app.exchanges.responses import response_text
 from tests.conftest import Person
 from tests.support.exchanges import recorded
@@ -74,6 +74,22 @@ def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Po
 )
 def test_no_way_of_writing_keeps_a_secret(body: str) -> None:
     assert "hunter2" not in redact(body.encode())
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        '"password":"hunter2"',
+        '"my_token":"hunter2"',
+        '"x":"tdk_hunter2hunter2hunter2"',
+        '"x":"sk-hunter2hunter2hunter2"',
+        '"x":"ghp_hunter2hunter2hunter2hunter2hunter2"',
+    ],
+)
+def test_a_secret_is_found_wherever_it_stands_in_a_large_body(secret: str) -> None:
+    for place in range(WINDOW - len(secret) - OVERLAP, WINDOW + OVERLAP):
+        body = f'{{"pageToken":1,"a":"{"x" * (place - 22)}",{secret},"b":"{"x" * WINDOW}"}}'
+        assert "hunter2" not in redact(body.encode()), place
 
 
 def test_a_body_that_is_too_deep_to_be_written_again_is_refused_and_recorded(post: Post) -> None:

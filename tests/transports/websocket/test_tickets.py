@@ -237,6 +237,17 @@ async def test_a_ticket_dies_with_its_key(owner: Person, fresh_keys: None) -> No
 
 @database
 @service
+async def test_a_ticket_of_a_key_opens_nothing_when_no_scheme_takes_keys(owner: Person, settings: Any) -> None:
+    async with both_doors() as base:
+        ticket = await ticket_of(base, owner.key)
+        settings.A2A_SCHEMES = ("oidc",)
+        assert await opened(base, ticket) == REFUSED
+        settings.A2A_SCHEMES = ("bearer",)
+        assert await opened(base, ticket) != REFUSED
+
+
+@database
+@service
 async def test_a_revoked_key_ends_the_socket_of_its_ticket(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "TRUSTED_SECONDS", 0.0)
     async with both_doors() as base:

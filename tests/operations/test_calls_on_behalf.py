@@ -1,0 +1,181 @@
+"""Messages that operations send in the name of a caller, after its call: they cost as its own, and may do no more."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from msgspec.structs import replace
+
+from a2a.batches import BatchInput, ExecuteBatch
+from a2a.errors import MissingScope, PermissionDenied, TooManyCalls, UnknownAgent
+from a2a.requests import CancelTask, SendToSharedStream, StartSharedStream
+from a2a.shared_streams import ChunkRole
+from a2a.types import Part
+from a2a.workflows import ExecuteWorkflow, Phase, SendInPhase, SetPhase
+from tasks_app.batches.rows import take_turns
+from tasks_app.callers.limits import limits
+from tasks_app.callers.rates import Rate
+from tasks_app.callers.rules import Rule
+from tasks_app.models import AgentAnswer, Batch, BatchItem, Task, Workflow
+from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations.conductor import Conductor
+from tasks_app.operations.moderator import Moderator
+from tests.conftest import Person, person, until
+from tests.operations.asking import ask, message, sent, shown
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@pytest.fixture
+def bucket(owner: Person) -> Iterator[None]:
+    """Give the owner a bucket of 25 units that does not fill: two messages, and half of a third."""
+    limits.rules[("caller", owner.caller.owner_id)] = Rate(0.001, 25)
+    yield
+    limits.rules.clear()
+    limits.forget()
+
+
+def rest_of(who: Person) -> int:
+    """Return the units that the caller has left."""
+    left = 0
+    while True:
+        try:
+            asyncio.run(limits.spend(who.caller, 1))
+        except TooManyCalls:
+            return left
+        left += 1
+
+
+def due(model: Any) -> None:
+    model.objects.filter(due_at__isnull=False).update(due_at="2000-01-01T00:00:00Z")
+
+
+def batch_of(who: Person, *items: str | BatchInput, **more: Any) -> str:
+    inputs = tuple(BatchInput(message=message(one)) if isinstance(one, str) else one for one in items)
+    return shown(ask(who, ExecuteBatch(operation=more.pop("operation", "form-coroutine"), items=inputs, **more))).id
+
+
+# ---------------------------------------------------------------- rate limits
+
+
+def test_each_item_of_a_batch_costs_a_message(owner: Person, bucket: None) -> None:
+    batch_of(owner, *"abcde")
+    due(Batch)
+    (turn,) = take_turns(1, ())
+    step = async_to_sync(advance)(turn)
+    assert step is not None
+    assert step.pause > 0
+    assert Task.objects.filter(agent="form-coroutine").count() == 2
+    assert not BatchItem.objects.exclude(error=None).exists()
+    assert rest_of(owner) == 5
+
+
+def test_each_phase_of_an_execution_costs_a_message(owner: Person, bucket: None) -> None:
+    ask(owner, ExecuteWorkflow(workflow="w", message=message()))
+    conductor = Conductor()
+    for _ in range(4):
+        due(Workflow)
+        async_to_sync(conductor.step)()
+        until(lambda: not Task.objects.exclude(state="completed").exists(), "the task has not ended")
+    assert Task.objects.count() == 2
+    row = Workflow.objects.get()
+    assert (row.phase, row.runs_until) == (Phase.ARCHITECTURE, Phase.COMPLETION)
+    assert row.due_at is not None
+    assert rest_of(owner) == 5
+
+
+def test_each_answer_of_a_shared_stream_costs_its_author_a_message(owner: Person, bucket: None) -> None:
+    stream = ask(owner, StartSharedStream(participants=("echo", "form-coroutine", "quick-coroutine")))
+    ask(owner, SendToSharedStream(stream_id=stream.id, parts=(Part(text="x"),), role=ChunkRole.USER))
+
+    async def answers() -> None:
+        moderator = Moderator()
+        await moderator.begin_turns()
+        await asyncio.gather(*moderator.turns)
+
+    async_to_sync(answers)()
+    assert AgentAnswer.objects.filter(task_id__isnull=False).count() == 2
+    assert AgentAnswer.objects.get(task_id=None).due_at is not None
+    assert rest_of(owner) == 5
+
+
+def test_the_cost_is_that_of_the_settings(owner: Person, bucket: None, settings: Any) -> None:
+    settings.A2A_OPERATION_COSTS = {"SendMessage": 5}
+    batch_of(owner, *"abc", operation="form-coroutine")
+    due(Batch)
+    (turn,) = take_turns(1, ())
+    async_to_sync(advance)(turn)
+    assert rest_of(owner) == 10
+
+
+# --------------------------------------------------------------------- scopes
+
+
+def test_items_that_are_tasks_need_the_right_to_read_them(owner: Person) -> None:
+    task = sent(owner, "a secret", agent="form-coroutine")
+    writer = person("owner", "home", "tasks:write")
+    with pytest.raises(MissingScope) as refusal:
+        batch_of(writer, BatchInput(task_id=task.id))
+    assert refusal.value.facts["required"] == "tasks:read"
+    assert not Batch.objects.exists()
+    assert batch_of(writer, "words of its own")
+
+
+def test_a_canceled_batch_ends_its_items_whatever_the_scopes_of_its_call(owner: Person) -> None:
+    writer = person("owner", "home", "tasks:write")
+    batch_id = batch_of(writer, *"ab", operation="gate")
+    due(Batch)
+    (turn,) = take_turns(1, ())
+    async_to_sync(advance)(turn)
+    assert Task.objects.filter(agent="gate").count() == 2
+    ask(owner, CancelTask(id=batch_id))
+    assert async_to_sync(advance)(turn) is None
+    assert set(Task.objects.filter(agent="gate").values_list("state", flat=True)) == {"canceled"}
+
+
+# ---------------------------------------------------- tokens for one agent
+
+
+@pytest.fixture
+def single(owner: Person) -> Person:
+    """Give a caller of the owner whose token is for one agent alone."""
+    return replace_caller(owner, agents=frozenset({"quick-function"}))
+
+
+def replace_caller(who: Person, **more: Any) -> Person:
+    return Person("", replace(who.caller, **more))
+
+
+def test_a_token_for_one_agent_reaches_no_other_by_a_batch(single: Person) -> None:
+    with pytest.raises(UnknownAgent):
+        batch_of(single, "x")
+    assert batch_of(single, "x", operation="quick-function")
+
+
+def test_a_token_for_one_agent_reaches_no_other_by_a_phase(single: Person) -> None:
+    with pytest.raises(UnknownAgent):
+        ask(single, SendInPhase(message=message(), phase=Phase.SPECIFICATION))
+
+
+def test_a_token_for_one_agent_brings_no_other_into_a_shared_stream(single: Person, owner: Person) -> None:
+    with pytest.raises(UnknownAgent):
+        ask(single, StartSharedStream(participants=("form-coroutine",)))
+    stream = ask(owner, StartSharedStream(participants=("form-coroutine", "quick-function")))
+    ask(single, SendToSharedStream(stream_id=stream.id, parts=(Part(text="x"),), role=ChunkRole.USER))
+    assert list(AgentAnswer.objects.values_list("agent", flat=True)) == ["quick-function"]
+
+
+# ---------------------------------------------------------------- permissions
+
+
+def test_a_message_in_a_forbidden_phase_begins_no_workflow(owner: Person) -> None:
+    bound = replace_caller(owner, rules=(Rule(allows=True, kind="phase", pattern="pseudocode"),))
+    with pytest.raises(PermissionDenied) as refusal:
+        ask(bound, SendInPhase(message=message(), workflow="w"))
+    assert refusal.value.facts == {"kind": "phase", "name": "specification"}
+    assert not Workflow.objects.exists()
+    ask(owner, SetPhase(workflow="w", phase=Phase.SPECIFICATION))
+    ask(owner, SetPhase(workflow="w", phase=Phase.PSEUDOCODE))
+    assert ask(bound, SendInPhase(message=message(), workflow="w"))

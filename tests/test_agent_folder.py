@@ -1,0 +1,212 @@
+"""The folder of agents, read again while a process runs: all of it or nothing, and never half-written files."""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from a2a.agents import registry
+from tasks_app.agent_files import AgentFolder, read_stamp
+
+AGENT = '''
+from a2a import Run, agent
+from _own_words import WORD
+
+@agent(name="folder-{name}")
+def greet(run: Run) -> str:
+    """Greets."""
+    return WORD
+'''
+
+
+class Place:
+    """A folder that a test writes to, and the object that reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = AgentFolder()
+        self.time = 1_700_000_000
+        self.write("_own_words", "WORD = 'one'")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a module, a second later than the one before."""
+        file = self.path / f"{name}.py"
+        file.write_text(text)
+        self.time += 1
+        os.utime(file, (self.time, self.time))
+
+    def agent(self, module: str, name: str) -> None:
+        self.write(module, AGENT.format(name=name))
+
+    def look(self) -> bool:
+        """Look twice, as the routine does before it reads."""
+        return self.folder.refresh() or self.folder.refresh()
+
+    def names(self) -> list[str]:
+        return [name for name in registry.names() if name.startswith("folder-")]
+
+    def answer(self, name: str) -> Any:
+        agent = registry.get(f"folder-{name}")
+        assert agent
+        return agent.function(None)
+
+
+@pytest.fixture
+def place(tmp_path: Path, settings: Any) -> Iterator[Place]:
+    settings.A2A_AGENTS_DIR = str(tmp_path)
+    path, modules, agents = list(sys.path), dict(sys.modules), registry._agents
+    place = Place(tmp_path)
+    place.agent("own_first", "first")
+    place.folder.load()
+    yield place
+    sys.path[:] = path
+    for name in sys.modules.keys() - modules.keys():
+        del sys.modules[name]
+    registry._agents = agents
+
+
+@pytest.mark.requirement("ZONE-22")
+def test_new_changed_and_removed_files_are_read_without_a_restart(place: Place) -> None:
+    assert not place.look()
+    place.agent("own_second", "second")
+    assert place.look()
+    assert place.names() == ["folder-first", "folder-second"]
+    place.write("_own_words", "WORD = 'two'")
+    assert place.look()
+    assert (place.answer("first"), place.answer("second")) == ("two", "two")
+    (place.path / "own_first.py").unlink()
+    assert place.look()
+    assert place.names() == ["folder-second"]
+    assert registry.get("echo")
+
+
+def test_files_that_are_still_written_are_not_read(place: Place) -> None:
+    place.agent("own_second", "second")
+    assert not place.folder.refresh()
+    place.agent("own_second", "third")
+    assert not place.folder.refresh()
+    assert place.folder.refresh()
+    assert place.names() == ["folder-first", "folder-third"]
+    place.agent("own_second", "fourth")
+    assert place.folder.refresh(at_once=True)
+
+
+@pytest.mark.requirement("ZONE-22")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("def broken(:", "own_second.py:1: invalid syntax"),
+        ("raise RuntimeError('not today')", "RuntimeError: not today"),
+        ("import no_such_module_here", "No module named 'no_such_module_here'"),
+        (AGENT.format(name="x").replace("@agent(", "@agent(timeot=3, "), "did you mean timeout=?"),
+        (AGENT.format(name="first"), "the name is taken already, by"),
+        (AGENT.format(name="x").replace("folder-x", "echo"), "the name is taken already, by"),
+    ],
+)
+def test_a_broken_file_leaves_every_former_agent_and_module(place: Place, text: str, sentence: str) -> None:
+    before, module, revision = registry.get("folder-first"), sys.modules["own_first"], registry.revision
+    place.write("_own_words", "WORD = 'two'")
+    place.write("own_second", text)
+    assert not place.look()
+    (problem,) = place.folder.troubles()
+    assert sentence in problem
+    assert "the former agents go on" in problem
+    assert registry.get("folder-first") is before
+    assert sys.modules["own_first"] is module
+    assert "own_second" not in sys.modules
+    assert (place.answer("first"), registry.revision) == ("one", revision)
+    place.agent("own_second", "second")
+    assert place.look()
+    assert (place.folder.troubles(), place.answer("second")) == ([], "two")
+
+
+def test_a_broken_file_is_tried_once_until_it_changes(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.write("own_second", "def broken(:")
+    for _ in range(4):
+        place.folder.refresh()
+    assert len([record for record in caplog.records if "was not read again" in record.message]) == 1
+
+
+def test_a_start_with_a_broken_file_is_refused(place: Place) -> None:
+    place.write("own_second", "def broken(:")
+    with pytest.raises(ImproperlyConfigured, match="invalid syntax"):
+        AgentFolder().begin(["manage.py", "serve"])
+
+
+def test_a_command_of_operators_works_beside_a_broken_file(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.write("own_second", "def broken(:")
+    AgentFolder().begin(["manage.py", "a2a", "processes"])
+    assert caplog.text.count("A2A_AGENTS_DIR was not read: ") == 1
+    folder = AgentFolder()
+    folder.is_tolerant = True  # as in the server that forks children
+    folder.begin(["-c"])
+    assert caplog.text.count("A2A_AGENTS_DIR was not read: ") == 2
+
+
+def test_a_function_at_work_keeps_the_code_that_it_began_with(place: Place) -> None:
+    former = registry.get("folder-first")
+    assert former
+    place.write("_own_words", "WORD = 'two'")
+    assert place.look()
+    assert (former.function(None), place.answer("first")) == ("one", "two")
+
+
+def test_an_edit_within_the_same_second_and_of_the_same_size_is_seen(place: Place) -> None:
+    file = place.path / "_own_words.py"
+    before = file.stat()
+    file.write_text("WORD = 'two'")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000))
+    assert place.look()
+    assert place.answer("first") == "two"
+
+
+def test_installed_packages_and_modules_of_others_are_left_alone(place: Place) -> None:
+    """A virtual environment in the folder, and a module that was imported before the folder was first read."""
+    packages = place.path / ".venv" / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "installed_there.py").write_text("")
+    (place.path / "imported_before.py").write_text("")
+    sys.path.append(str(packages))
+    modules = [importlib.import_module(name) for name in ("installed_there", "imported_before")]
+    folder = AgentFolder()
+    folder.load()
+    stamp = read_stamp()
+    (packages / "installed_there.py").write_text("1 / 0")
+    assert read_stamp() == stamp
+    place.write("_own_words", "WORD = 'two'")
+    assert folder.refresh(at_once=True)
+    assert [sys.modules[module.__name__] for module in modules] == modules
+
+
+def test_a_folder_that_goes_away_leaves_its_agents(place: Place, settings: Any) -> None:
+    place.path.rename(place.path.with_name("elsewhere"))
+    assert not place.look()
+    assert "cannot read the folder" in place.folder.problem
+    assert place.names() == ["folder-first"]
+
+
+def test_nothing_is_read_again_without_the_setting(place: Place, settings: Any) -> None:
+    settings.A2A_AGENTS_RELOAD = False
+    place.agent("own_second", "second")
+    assert not place.look()
+
+
+def test_a_reader_sees_the_whole_table_before_or_after_a_swap() -> None:
+    first, rest = next(iter(registry)), registry.names()
+    walk = iter(registry)
+    table = registry._agents
+    try:
+        registry.swap(set(rest), {first.name: first})
+        assert [agent.name for agent in walk] == list(rest)
+        assert registry.names() == (first.name,)
+        with registry.staging() as staged:
+            registry.add(table["echo"])
+        assert list(staged) == ["echo"]
+        assert registry.names() == (first.name,)
+    finally:
+        registry._agents = table
