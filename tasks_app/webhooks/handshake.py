@@ -48,8 +48,8 @@ class Handshakes:
     """The handshakes of a sender."""
 
     def __init__(self) -> None:
-        self.under_way: dict[tuple[int, str], asyncio.Task[TryResult]] = {}
-        """The handshakes under way, by owner and site."""
+        self.under_way: dict[tuple[int, str], asyncio.Task[TryResult | None]] = {}
+        """The looks at a receiver under way, with the handshakes that they lead to, by owner and site."""
 
     async def meet(self, client: httpx.AsyncClient, lease: DeliveryLease, now: datetime) -> TryResult | None:
         """Return None if the receiver may get the delivery, or else the result of a try that was not made.
@@ -64,25 +64,27 @@ class Handshakes:
             return None  # The try itself says why it fails.
         if not is_needed(target.host):
             return None
-        site = site_of(url, target)
-        receiver = await _find(lease.owner_id, site)
-        if receiver is not None and receiver.agrees(now):
-            return None
-        if receiver is not None and receiver.problem and now < receiver.asked_at + REFUSAL:
-            return TryResult(error=receiver.problem, is_made=False)
-        return await self._ask(client, lease, url, site)
+        pair = lease.owner_id, site_of(url, target)
+        # Tries that come together look together, too: one that looked alone might see no agreement, and ask for it
+        # after another has just recorded it.
+        if (look := self.under_way.get(pair)) is None:
+            look = asyncio.create_task(_look(client, url, *pair, now))
+            self.under_way[pair] = look
+            look.add_done_callback(lambda _: self.under_way.pop(pair))
+        return await asyncio.shield(look)
 
-    async def _ask(self, client: httpx.AsyncClient, lease: DeliveryLease, url: str, site: str) -> TryResult:
-        """Ask the receiver, or wait for the answer if another try asks it at the moment."""
-        pair = lease.owner_id, site
-        if (handshake := self.under_way.get(pair)) is None:
-            handshake = asyncio.create_task(_shake_hands(client, lease.owner_id, url, site))
-            self.under_way[pair] = handshake
-            handshake.add_done_callback(lambda _: self.under_way.pop(pair))
-        result = await asyncio.shield(handshake)
-        if result.error:
-            return result
-        raise Postponement(0.0, "its receiver has agreed to deliveries")
+
+async def _look(client: httpx.AsyncClient, url: str, owner_id: int, site: str, now: datetime) -> TryResult | None:
+    """Look whether the receiver has agreed, and ask it if nobody knows. Returns and raises as `meet` does."""
+    receiver = await _find(owner_id, site)
+    if receiver is not None and receiver.agrees(now):
+        return None
+    if receiver is not None and receiver.problem and now < receiver.asked_at + REFUSAL:
+        return TryResult(error=receiver.problem, is_made=False)
+    result = await _shake_hands(client, owner_id, url, site)
+    if result.error:
+        return result
+    raise Postponement(0.0, "its receiver has agreed to deliveries")
 
 
 async def _shake_hands(client: httpx.AsyncClient, owner_id: int, url: str, site: str) -> TryResult:

@@ -1,6 +1,8 @@
 """The handshake before the first delivery: a receiver that has not agreed gets no delivery, and loses none."""
 
+import asyncio
 import threading
+from itertools import count
 from typing import Any
 
 import pytest
@@ -127,6 +129,34 @@ def test_tries_that_come_together_ask_once(
         happens(hooked(owner, url), WORKS)
     gate.set()
     there.wait(5)
+    assert len(there.asked) == 1
+
+
+def test_a_try_that_looked_before_another_asked_does_not_ask_again(
+    service: None, owner: Person, there: Site, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, shake_hands, looks, answered = handshake._find, handshake._shake_hands, count(), asyncio.Event()
+
+    async def find_early(*pair: Any) -> Any:
+        found = await find(*pair)
+        if next(looks):
+            await answered.wait()
+            await asyncio.sleep(0.05)  # The handshake is over, too.
+        return found
+
+    async def shake_and_tell(*arguments: Any) -> Any:
+        result = await shake_hands(*arguments)
+        answered.set()
+        return result
+
+    monkeypatch.setattr(handshake, "_find", find_early)
+    monkeypatch.setattr(handshake, "_shake_hands", shake_and_tell)
+    gate = threading.Event()
+    there.agreement = AGREED._replace(until=gate)
+    for _ in range(3):
+        happens(hooked(owner, url), WORKS)
+    gate.set()
+    there.wait(3)
     assert len(there.asked) == 1
 
 
