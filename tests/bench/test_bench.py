@@ -17,6 +17,7 @@ from tests.bench.load import Calls, Line, LoadFailed
 from tests.bench.report import Result
 from tests.bench.shapes import SHAPES, pinning
 from tests.faults.nodes import ROOT
+from tests.support.servers import COMMAND_SECONDS
 
 BENCH = [sys.executable, "-m", "tests.bench"]
 ALL_WELL = """Running 2s test @ http://127.0.0.1:8000/jsonrpc
@@ -159,7 +160,9 @@ def test_a_short_run_counts_as_many_rows_as_answers(tmp_path: Path) -> None:
     only = [*(["send", "get", "list", "card", "queued"] if load.has_wrk() else []), "streams", "sockets"]
     written = tmp_path / "bench.json"
     command = [*BENCH, "--shape", "sqlite", "--rounds", "1", "--seconds", "0.1", "--json", str(written), "--only"]
-    done = subprocess.run([*command, *only], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [*command, *only], cwd=ROOT, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "; equal" in done.stdout
     (result,) = orjson.loads(written.read_bytes())["results"]

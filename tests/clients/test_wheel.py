@@ -12,6 +12,7 @@ import pytest
 from tests.clients.environments import INSTALL_SECONDS
 from tests.conftest import Server
 from tests.faults.nodes import ROOT
+from tests.support.servers import COMMAND_SECONDS
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -63,7 +64,9 @@ def test_the_wheel_alone_sends_and_streams_without_the_service(server: Server, t
     seen = json.loads(run([str(python), "-I", "program.py", f"{server.url}/agents/echo/", server.owner], tmp_path))
     command, agent = str(python.parent / "taskdesk"), f"{server.url}/agents/echo/"
     assert run([command, "send", agent, "Hello"], tmp_path, A2A_TOKEN=server.owner) == "Hello\n"
-    done = subprocess.run([command, "run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [command, "run"], cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+    )
     assert (done.returncode, "pip install 'taskdesk[server]'" in done.stderr) == (1, True)
     assert (seen["reply"], seen["stream"], seen["django"]) == ("Hello from elsewhere", "again", False)
     assert NEEDED <= set(seen["packages"]) <= NEEDED | BROUGHT

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import SHARED, Plant
 from tests.faults.nodes import AGENTS, ROOT, Worker, environment, manage
-from tests.support.servers import free_port
+from tests.support.servers import COMMAND_SECONDS, free_port
 
 pytestmark = pytest.mark.fault
 NO_BROKERS = [
@@ -180,7 +180,7 @@ def test_a_worker_without_a_broker_says_what_to_do(tmp_path: Path) -> None:
         env=environment(tmp_path),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=COMMAND_SECONDS,
         check=False,
     )
     assert "CELERY_BROKER_URL is not set" in refused(celery)

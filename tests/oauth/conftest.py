@@ -21,7 +21,7 @@ with warnings.catch_warnings():
 
 from tests.conftest import ROOT, Server, running_server
 from tests.oauth.browser import Browser
-from tests.support.servers import NO_TLS
+from tests.support.servers import COMMAND_SECONDS, NO_TLS
 
 REDIRECT = "https://app.example/callback?tab=1"
 LOOPBACK = "http://127.0.0.1/callback"
@@ -112,7 +112,9 @@ class Site(NamedTuple):
         environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
         command = [sys.executable, "manage.py", "a2a", "clients", *arguments]
         environment |= place | self.environment
-        done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=60)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=COMMAND_SECONDS
+        )
         return dict(json.loads(done.stdout))
 
     def token(self, name: str = "robot", **more: str) -> dict[str, Any]:

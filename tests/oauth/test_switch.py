@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from tests.conftest import ROOT
+from tests.support.servers import COMMAND_SECONDS
 
 OFF = """
 import sys, django
@@ -47,7 +48,9 @@ def run(folder: Path, *arguments: str, **more: str) -> "subprocess.CompletedProc
     environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     environment |= {"DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "config.settings"} | more
     command = [sys.executable, *arguments]
-    return subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS
+    )
 
 
 @pytest.mark.django_db

@@ -18,6 +18,7 @@ from tasks_app.outbound import dialling as outbound
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tests.conftest import ROOT
 from tests.outbound.listener import PUBLIC, Listener
+from tests.support.servers import COMMAND_SECONDS
 
 
 def test_a_name_that_changes_its_mind_between_check_and_call_reaches_nothing(names: Any) -> None:
@@ -158,5 +159,7 @@ except outbound.Unknown:
 def test_a_process_ends_although_a_name_hangs(tmp_path: Path) -> None:
     environment = os.environ | {"DATA_DIR": str(tmp_path)}
     command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _LEAVES]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS
+    )
     assert "leaves" in done.stdout

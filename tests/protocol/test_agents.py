@@ -15,6 +15,7 @@ from a2a.options import OPTIONS, Options
 from a2a.run import Run
 from a2a.types import Extension, Skill
 from tests.conftest import ROOT
+from tests.support.servers import COMMAND_SECONDS
 
 
 async def good(run: Run) -> str:
@@ -268,6 +269,6 @@ def test_an_author_needs_one_import_and_no_django() -> None:
         "print([name for name in sys.modules if name.partition('.')[0] in {'django', 'tasks_app', 'config'}])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS
     )
     assert done.stdout == "[]\n"

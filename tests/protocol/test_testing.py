@@ -17,6 +17,7 @@ from a2a.testing import play
 from a2a.types import Role
 from tests.clients.documents import saved
 from tests.conftest import ROOT
+from tests.support.servers import COMMAND_SECONDS
 
 
 async def hello(run: Run) -> AsyncIterator[Any]:
@@ -129,7 +130,7 @@ async def test_within_a_running_loop_it_says_what_to_do() -> None:
 def test_it_needs_no_django() -> None:
     code = "import sys, a2a.testing; print({'django', 'tasks_app'} & set(sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS
     )
     assert done.stdout == "set()\n"
 
@@ -143,7 +144,7 @@ def test_the_agent_of_the_readme_passes_the_test_of_the_readme(tmp_path: Path) -
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=COMMAND_SECONDS,
         check=False,
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -42,8 +42,11 @@ INITDB_OPTIONS = [
 ]
 HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """Settings for tests: what was committed survives the end of every process, but not that of the machine."""
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which a test fails that waits for an event. Where less is promised, the promise is asserted."""
+COMMAND_SECONDS = 600.0
+"""Seconds after which a test fails that waits for the end of a command. While many processes are under test, the other
+tests get little of the machine, and to migrate alone may take a minute."""
 PORTS = range(15_000, 32_000)
 _places = count(secrets.randbelow(len(PORTS)))
 

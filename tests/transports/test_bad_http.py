@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import PATIENCE, SLACK, TIMES, Server
 from tests.transports.calls import call, refusal, send
 
-pytestmark = [pytest.mark.storage, pytest.mark.usefixtures("unchanged")]
+pytestmark = pytest.mark.usefixtures("unchanged")
 
 LIMIT = 1_000_000
 

@@ -15,8 +15,6 @@ from tasks_app.process.connections import HEAD_BYTES, MAX_PIPELINE
 from tests.conftest import SLACK, TIMES, Server
 from tests.support.sockets import head, received, status, wire
 
-pytestmark = pytest.mark.storage
-
 PATHS = ["/jsonrpc", "/admin/login/", "/static/x", "/nothing/here", "/v1/message:send", "/healthz"]
 SEVERAL_READS = 600_000
 """Bytes that do not come at once: the parser keeps what is open at the end of each read."""

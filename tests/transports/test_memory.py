@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from tasks_app.process.memory import return_large_blocks
+from tests.support.servers import COMMAND_SECONDS
 
 
 def grown(*, prepared: bool) -> int:
@@ -32,7 +33,11 @@ def grown(*, prepared: bool) -> int:
         print((resident() - before) // 1_000_000)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=COMMAND_SECONDS,
     )
     return int(done.stdout)
 

@@ -18,8 +18,6 @@ from tests.support.story import Chapter, cast
 from tests.support.vapora_speaker import VaporaSpeaker
 from tests.support.zone_speaker import ZoneSpeaker
 
-pytestmark = pytest.mark.storage
-
 SPEAKERS: dict[str, tuple[type[Speaker], str | None]] = {
     "1.0": (NewSpeaker, "1.0"),
     "1.0 without a header": (NewSpeaker, None),
@@ -51,6 +49,7 @@ def test_each_chapter_is_told_or_has_a_reason_why_it_is_not(kind: type[Speaker])
     assert {chapter.name for chapter in CHAPTERS if chapter.suits(kind)} == names - kind.untold.keys()
 
 
+@pytest.mark.storage
 @pytest.mark.parametrize(("dialect", "chapter"), STORY)
 @pytest.mark.requirement("ADR-14", "ZONE-01", "SPARC-01")
 def test_live(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:

@@ -20,7 +20,7 @@ from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Speaker
 from tests.support.story import Chapter, cast
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
 
 
 class Parcel(NamedTuple):

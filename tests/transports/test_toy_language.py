@@ -38,7 +38,7 @@ from tests.support.rpc_speakers import NewSpeaker
 from tests.support.story import Chapter, cast
 from tests.transports.test_toy_door import QueueDoor, told
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
 
 # --------------------------------------------------------------------- envelope
 

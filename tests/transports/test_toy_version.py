@@ -23,7 +23,7 @@ from tests.support.rpc_speakers import NewSpeaker
 from tests.support.speaker import Json, Speaker
 from tests.support.story import Chapter, cast
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
 
 DIALECT = replace(v1_0.DIALECT, name="a2a-1.1", version="1.1")
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from tasks_app.zones import queue
 from tasks_app.zones.agentcore import AgentCore
 from tasks_app.zones.carriers import Carrier
 from tasks_app.zones.https import Https
@@ -86,6 +87,8 @@ def zone(
         if kind == "in-process":
             yield InProcess
         elif kind == "queue":
+            # A broker in memory is asked again after that time, where Redis wakes its callers.
+            monkeypatch.setattr(queue, "LOOK", 0.01)
             url = f"memory://{uuid4().hex}"
             door = QueueDoor(url, SECRET, loop)
             thread = threading.Thread(target=door.run)

@@ -14,6 +14,7 @@ from tests.conftest import ROOT, Person
 from tests.operations.asking import sent
 from tests.operations.llm.endpoint import KEY, Endpoint, sentence
 from tests.support.cached_cards import forget_cards
+from tests.support.servers import COMMAND_SECONDS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -60,7 +61,7 @@ def test_the_environment_decides_whether_it_is_there(environment: dict[str, str]
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=COMMAND_SECONDS,
         env=clean | {"DJANGO_SETTINGS_MODULE": "config.settings"} | environment,
     )
     assert done.stdout.split() == ([str(there), "http://127.0.0.1/v1"] if there else [str(there)])

@@ -11,8 +11,6 @@ import pytest
 from tests.conftest import NO_TLS, Server
 from tests.transports.rest.calls import JSON, KIND, PLAIN, PROTO, fields, refusal, sending
 
-pytestmark = pytest.mark.storage
-
 
 def test_members_that_nobody_knows_are_ignored(client: httpx.Client, unchanged: None) -> None:
     for query in ("?unknown=1&unknown=2", "?a=%ff&=&&;", "?pageSize=1&metadata=x", "?__proto__=1"):

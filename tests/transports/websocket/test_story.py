@@ -14,8 +14,6 @@ from tests.support.story import Chapter, cast
 from tests.support.zone_speaker import ZoneSpeaker
 from tests.transports.websocket.door import SocketDoor
 
-pytestmark = pytest.mark.storage
-
 SPEAKERS: dict[str, tuple[type[Speaker], str | None]] = {
     "1.0": (NewSpeaker, "1.0"),
     "0.3": (OldSpeaker, None),
