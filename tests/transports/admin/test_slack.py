@@ -1,6 +1,7 @@
 """The Slack front for operators: questions and workspaces, by page, by command and over the API."""
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.urls import reverse
 
 from tasks_app import clock
 from tasks_app.doctor.work import examine_work
-from tasks_app.ids import uuid7
+from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Act, SlackQuestion, SlackWorkspace
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tasks_app.operators.users import NamedReach
@@ -61,7 +62,8 @@ def question(workspace: SlackWorkspace, state: str = "waiting", **columns: Any) 
 
 
 def test_the_list_and_the_page_show_the_task_and_the_state(viewer: Client, workspace: SlackWorkspace) -> None:
-    failed = question(workspace, "failed", task_id="task-1", problem="Slack refuses the reply: <i>no</i>")
+    older = uuid7_at(clock.now() - timedelta(seconds=1))
+    failed = question(workspace, "failed", id=older, task_id="task-1", problem="Slack refuses the reply: <i>no</i>")
     waiting = question(workspace)
     assert listed(viewer, "slackquestion") == [waiting.pk, failed.pk]
     assert listed(viewer, "slackquestion", state="failed") == [failed.pk]
