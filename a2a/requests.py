@@ -50,6 +50,8 @@ class SendMessage(Request, frozen=True, kw_only=True):
     message: Message
     return_immediately: bool = False
     """True to answer as soon as the task exists."""
+    wait_seconds: float = float("inf")
+    """Seconds after which a call that waits is answered with the task as it is."""
     history_length: int | None = None
     """Number of newest messages in the answer; None for all."""
     accepted_output_modes: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
+from math import isfinite
 from types import TracebackType
 from typing import Any, Self, cast
 from uuid import uuid4
@@ -299,7 +300,7 @@ class Client(SystemCalls):
 
     async def _settled(self, result: Any, request: Request) -> Any:
         """Return the task of a message that waits for its agent once it has ended or is interrupted."""
-        if not isinstance(request, SendMessage) or request.return_immediately:
+        if not isinstance(request, SendMessage) or request.return_immediately or isfinite(request.wait_seconds):
             return result
         pause = FIRST_PAUSE
         while isinstance(result, Task) and result.status.state not in QUIET:

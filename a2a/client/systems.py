@@ -113,19 +113,20 @@ class SystemCalls(ABC):
         *,
         channel: str,
         bot_token: str,
-        wait: bool = True,
+        wait: bool | float = True,
         task_id: str | None = None,
         agent: str | None = None,
         **facts: str,
     ) -> Task:
         """Execute the task that a message of a chat describes. Return it when it has completed or asks a question.
 
-        With `wait=False` return it as soon as it exists. `facts` are further params of zones: `correlation_id`,
-        `thread_ts`, `team_id` and `user_id`.
+        With `wait=False` return it as soon as it exists; with a number, as it is after so many seconds. `facts` are
+        further params of zones: `correlation_id`, `thread_ts`, `team_id` and `user_id`.
         """
         request = Execute(
             message=message_of(message, task_id),
             return_immediately=not wait,
+            wait_seconds=float("inf") if isinstance(wait, bool) else float(wait),
             agent=agent,
             metadata={MARK: {"channel": channel, **facts}},
             secrets={"bot_token": bot_token},

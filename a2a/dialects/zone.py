@@ -108,7 +108,7 @@ def _param_of(field: str) -> str:
 def decode_execute(params: Any) -> Execute:
     """Decode the params of execute_task. Raises InvalidParams."""
     wire = check(params, types.ExecuteParams)
-    thread = wire.get("thread_ts")
+    thread, wait = wire.get("thread_ts"), wire.get("wait")
     parts = [Part(text=wire["text"])]
     parts += [_decode_attachment(item, place) for place, item in enumerate(wire.get("attachments") or ())]
     return Execute(
@@ -121,7 +121,8 @@ def decode_execute(params: Any) -> Execute:
         ),
         metadata={MARK: {name: wire[name] for name in _FACTS if wire.get(name) is not None}},
         agent=wire.get("agent"),
-        return_immediately=wire.get("wait") is False,
+        return_immediately=wait is not None and not wait,
+        wait_seconds=float("inf") if wait is None or isinstance(wait, bool) else float(wait),
         history_length=0,
         queued=True,
         secrets={"bot_token": wire["bot_token"]},

@@ -74,7 +74,7 @@ class Wait(Struct, frozen=True, kw_only=True):
     began: float = field(default_factory=perf_counter)
     """The start of the limits, on perf_counter()."""
     seconds: float = float("inf")
-    """The limit of the agent. The operator's own limit holds beside it."""
+    """The limit of the call or of the agent. The operator's own limit holds beside it."""
 
 
 class Follow(Struct, frozen=True, kw_only=True):

@@ -81,5 +81,9 @@ def answer_or_wait(request: SendMessage, read: TaskRead) -> Done | Wait:
     if request.return_immediately or TaskState(document.state) in QUIET:
         return Done(Answer(task=document, history_length=request.history_length))
     return Wait(
-        task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length
+        task_id=document.id,
+        context_id=document.context_id,
+        after=document.seq,
+        history_length=request.history_length,
+        seconds=request.wait_seconds,
     )

@@ -201,5 +201,9 @@ def _grant(request: SendMessage, plan: Plan, answer: Answer) -> Grant:
     if document is None or plan.answers_now:
         return Done(answer)
     return Wait(
-        task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length
+        task_id=document.id,
+        context_id=document.context_id,
+        after=document.seq,
+        history_length=request.history_length,
+        seconds=request.wait_seconds,
     )

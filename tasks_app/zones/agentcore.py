@@ -8,11 +8,13 @@ import uuid
 from functools import cached_property
 from typing import Any
 
-from tasks_app.zones.carriers import SECONDS, NoAnswer
+from tasks_app.zones.carriers import PATIENCE, SECONDS, NoAnswer
 
 
 class AgentCore:
     """Invokes a runtime by its ARN."""
+
+    patience = PATIENCE
 
     def __init__(self, arn: str) -> None:
         self.arn = arn

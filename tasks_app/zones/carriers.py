@@ -1,11 +1,14 @@
 """Carriers bring the bytes of a call to the execution zone, and those of the answer back. A2A_EXECUTION chooses one."""
 
+from functools import lru_cache
 from typing import Protocol
 
 from django.conf import settings
 
 SECONDS = 30.0
-"""The most time for one call. No call waits for an agent."""
+"""The most time for one call."""
+PATIENCE = 0.25
+"""Seconds that a call waits for an outcome. A quick one needs no second call, and a slow text begins soon enough."""
 
 
 class NoAnswer(Exception):
@@ -19,26 +22,36 @@ class Untrusted(Exception):
 class Carrier(Protocol):
     """A way to the execution zone."""
 
+    patience: float
+    """The most seconds that a call may wait there for an outcome; 0 if calls are answered one after another."""
+
     async def carry(self, body: bytes) -> bytes:
         """Return the body of the answer to a call. Raises NoAnswer and Untrusted."""
 
 
 def carrier() -> Carrier:
-    """Return the carrier of this deployment."""
-    match settings.A2A_EXECUTION.partition(":")[0]:
+    """Return the carrier of this deployment. It keeps its connections from call to call."""
+    return _carrier(
+        settings.A2A_EXECUTION, settings.A2A_EXECUTION_KEY, settings.A2A_ZONE_QUEUE, settings.A2A_ZONE_SECRET
+    )
+
+
+@lru_cache(maxsize=1)
+def _carrier(place: str, key: str, queue: str, secret: str) -> Carrier:
+    match place.partition(":")[0]:
         case "in-process":
             from tasks_app.zones.in_process import InProcess
 
-            return InProcess(settings.A2A_EXECUTION_KEY)
+            return InProcess(key)
         case "queue":
             from tasks_app.zones.queue import Queue
 
-            return Queue(settings.A2A_ZONE_QUEUE, settings.A2A_ZONE_SECRET, settings.A2A_EXECUTION_KEY)
+            return Queue(queue, secret, key)
         case "agentcore":
             from tasks_app.zones.agentcore import AgentCore
 
-            return AgentCore(settings.A2A_EXECUTION.partition(":")[2])
+            return AgentCore(place.partition(":")[2])
         case _:
             from tasks_app.zones.https import Https
 
-            return Https(settings.A2A_EXECUTION, settings.A2A_EXECUTION_KEY)
+            return Https(place, key)

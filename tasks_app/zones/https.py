@@ -1,12 +1,14 @@
 """The carrier over HTTPS: a POST to the execution zone for each call."""
 
+import asyncio
 import ssl
+from weakref import WeakKeyDictionary
 
 import httpx
 
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays.remotes import guarded_http
-from tasks_app.zones.carriers import NoAnswer, Untrusted
+from tasks_app.zones.carriers import PATIENCE, NoAnswer, Untrusted
 
 REPEATABLE = 500
 """The lowest HTTP status after which a call is sent again. An answer of JSON-RPC counts whatever its status."""
@@ -21,14 +23,16 @@ REMEDY = (
 class Https:
     """Calls a server with an API key."""
 
+    patience = PATIENCE
+
     def __init__(self, url: str, key: str) -> None:
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
         self.url = f"{url}/jsonrpc"
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     async def carry(self, body: bytes) -> bytes:
         try:
-            async with guarded_http() as http:
-                response = await http.post(self.url, content=body, headers=self.headers)
+            response = await self._client().post(self.url, content=body, headers=self.headers)
         except (httpx.HTTPError, Blocked, Unknown) as error:
             if (reason := certificate_problem(error)) is not None:
                 raise Untrusted(f"the certificate of {self.url}: {reason}. {REMEDY}") from error
@@ -36,6 +40,13 @@ class Https:
         if response.status_code >= REPEATABLE and not response.content.startswith(b'{"jsonrpc"'):
             raise NoAnswer(f"HTTP status {response.status_code}")
         return response.content
+
+    def _client(self) -> httpx.AsyncClient:
+        """Return the client of the running loop, whose connections are used again."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = guarded_http()
+        return self._clients[loop]
 
 
 def certificate_problem(error: BaseException | None) -> str | None:

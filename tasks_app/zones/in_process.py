@@ -7,6 +7,7 @@ from tasks_app.callers.schemes import evidence_in
 from tasks_app.event_log.readers import readers
 from tasks_app.transports.call import Call
 from tasks_app.transports.receiving import Batch, receive
+from tasks_app.zones.carriers import PATIENCE
 
 
 async def answer(body: bytes, key: str, door: str) -> bytes:
@@ -32,6 +33,8 @@ async def answer(body: bytes, key: str, door: str) -> bytes:
 
 class InProcess:
     """Calls the agents of this process, as the caller of an API key."""
+
+    patience = PATIENCE
 
     def __init__(self, key: str) -> None:
         self.key = key

@@ -58,10 +58,11 @@ class Passage:
             failure = failure_of(error)
             # The task has ended: under its key another call would get the same outcome.
             raise Failure(failure.text, reason=failure.reason)
-        if piece := self._news(result):
-            yield piece
         caller = self.run.caller
         await run_secrets.delete(run_secrets.key_of(caller.tenant, caller.name, self.run.message.message_id))
+        # The last piece comes at the end, so that it is stored together with the end of the task.
+        if piece := self._news(result):
+            yield piece
 
     def _news(self, result: Json) -> Any:
         """Return the chunk with the end of the text; with all of it, in place of the former one, if another attempt of
@@ -103,7 +104,7 @@ class Passage:
                 "text": "\n".join(text),
                 "bot_token": await self.run.secret("bot_token") or NO_TOKEN,
                 "correlation_id": self.correlation_id,
-                "wait": False,
+                "wait": self.carrier.patience,
                 "idempotency_key": f"{self.run.task_id}.{run_secrets.key_of('', '', message.message_id)[:32]}",
             }
         )

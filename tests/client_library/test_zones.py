@@ -21,7 +21,7 @@ from a2a.client.errors import (
 from a2a.requests import Execute, GetTask
 from a2a.types import Interface, Message, Part, Role
 from tests.client_library.faulty import Act, FakeClock, drop, error, faulty, plain, result
-from tests.conftest import NO_TLS, Server
+from tests.conftest import NO_TLS, PATIENCE, Server
 
 pytestmark = pytest.mark.storage
 TOKEN = "xoxb-never-stored-anywhere"
@@ -59,6 +59,10 @@ def test_a_call_that_does_not_wait_is_polled(server: Server) -> None:
     async def flow(client: Client) -> None:
         task = await client.execute("hello", agent="waits", wait=False, **CHAT)
         assert task.status.state == "working"
+        task = await client.execute("hello", agent="waits", wait=0.01, **CHAT)
+        assert task.status.state == "working"
+        task = await client.execute("hello", agent="form-coroutine", wait=PATIENCE, **CHAT)
+        assert task.status.state == "completed"
         task = await client.execute("hello", agent="form-coroutine", wait=False, **CHAT)
         while task.status.state == "working":
             task = await client.get_task(task.id)

@@ -54,6 +54,7 @@ REQUESTS: dict[str, Request] = {
     "execute_task.full": replace(EXECUTE, message=FULL, metadata={"zone": FACTS}, agent="invoices"),
     "execute_task.follow-up": replace(EXECUTE, message=replace(EXECUTE.message, task_id=TASK)),
     "execute_task.accepted": replace(EXECUTE, return_immediately=True),
+    "execute_task.patient": replace(EXECUTE, wait_seconds=2.5),
     "get_task": GetTask(id=TASK, history_length=0),
     "get_agent_card": GetExtendedCard(),
 }

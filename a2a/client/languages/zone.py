@@ -5,6 +5,7 @@ the task, under the same name as on the server.
 """
 
 from base64 import b64encode
+from math import isinf
 
 from a2a.client.cards import decode_card
 from a2a.client.language import ClientLanguage, Operation
@@ -47,7 +48,8 @@ def encode_execute(request: Execute) -> Json:
         else:
             attachments.append(_attachment(part, f"message.parts[{place}]"))
     facts = (request.metadata or {}).get(MARK) or {}
-    own = {"text": "\n".join(texts), _PARAM: request.secrets[_PARAM], "wait": not request.return_immediately}
+    wait = not request.return_immediately if isinf(request.wait_seconds) else request.wait_seconds
+    own = {"text": "\n".join(texts), _PARAM: request.secrets[_PARAM], "wait": wait}
     return {**facts, **own} | filled(
         attachments=attachments or None,
         agent=request.agent,

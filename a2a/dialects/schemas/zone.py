@@ -43,8 +43,9 @@ class ExecuteParams(Struct, kw_only=True):
     """The agent to execute the task; the server's default if it is absent."""
     task_id: Text | None = None
     """The task whose question the message answers; a new task begins if it is absent."""
-    wait: bool | None = None
-    """False to be answered as soon as the task exists."""
+    wait: bool | Annotated[float, Meta(ge=0, le=3600)] | None = None
+    """Seconds to wait for the outcome: after them the call is answered with the state so far. False for none, true or
+    absent for as many as it takes."""
     idempotency_key: Annotated[str, Meta(pattern=KEY)] | None = None
     """The id of the call. The same call under the same id is done once, and gets the outcome of the first."""
 

@@ -12,7 +12,7 @@ import httpx
 import jsonschema
 import pytest
 
-from tests.conftest import NO_TLS, Server, until
+from tests.conftest import NO_TLS, PATIENCE, Server, until
 from tests.seeds.zone.client import ExecutionError, VerificationZone
 from tests.support.desk import logged_in
 
@@ -95,6 +95,22 @@ def test_long_work_is_accepted_and_polled(zone: VerificationZone) -> None:
     task = result["task_id"]
     until(lambda: zone.call("get_task", {"task_id": task})["status"] == "success", "the task is executed")
     assert zone.call("get_task", {"task_id": task})["response_text"] == "hello"
+
+
+@pytest.mark.requirement("ZONE-11")
+def test_a_wait_of_some_seconds_ends_with_the_outcome_or_the_time(zone: VerificationZone) -> None:
+    assert zone.execute("hello", wait=PATIENCE, agent="form-coroutine")["response_text"] == "hello"
+    for wait in (0, 0.01):
+        assert zone.execute("hello", wait=wait, agent="waits")["status"] == "accepted"
+
+
+@pytest.mark.requirement("ZONE-05", "ZONE-11")
+@pytest.mark.parametrize("wait", [-1, 3601, "2", [1], {}, 1e300], ids=repr)
+def test_a_wait_that_is_no_time_is_named(zone: VerificationZone, wait: Any) -> None:
+    with pytest.raises(ExecutionError) as error:
+        zone.execute("hello", wait=wait)
+    assert error.value.code == -32602
+    assert "wait" in error.value.message
 
 
 @pytest.mark.requirement("ZONE-16")
