@@ -2,7 +2,7 @@
 
 from a2a.dialects import adr, errors_1_0, v0_2, v0_3, v1_0, vapora, zone
 from a2a.dialects.acp.faults import COLUMN as ACP
-from a2a.dialects.sparc.column import COLUMN as SPARC
+from a2a.dialects.sparc.faults import COLUMN as SPARC
 from a2a.language import Column
 
 MATRIX: dict[str, Column] = {

@@ -16,9 +16,13 @@ from a2a.client import errors
 from a2a.client.errors import REASONS, ServerError
 from a2a.client.http import Answer
 from a2a.dialects.errors_1_0 import COLUMN
+from a2a.language import Column
 
-_BY_CODE: dict[int, str] = {cell.number: error.reason for error, cell in reversed(COLUMN.items())}
-"""The reason of each number. If two errors have one number, it is that of the first."""
+
+def codes_of(column: Column) -> dict[int, str]:
+    """Return the reason of each number in a column of the error matrix. If errors share one, it is that of the
+    first."""
+    return {cell.number: error.reason for error, cell in reversed(column.items())}
 
 
 class Numbers(Struct, frozen=True, kw_only=True):
@@ -30,7 +34,7 @@ class Numbers(Struct, frozen=True, kw_only=True):
     """The reason of an HTTP status, for errors that share a code."""
 
 
-A2A = Numbers(codes=_BY_CODE)
+A2A = Numbers(codes=codes_of(COLUMN))
 _NUMBERS = {error.reason: cell.number for error, cell in COLUMN.items()}
 _SENTENCES = tuple((error.sentence.lower(), error.reason) for error in COLUMN)
 _BY_STATUS: dict[int, type[ServerError]] = {

@@ -2,7 +2,7 @@
 
 from a2a.client.language import ClientLanguage, Operation
 from a2a.client.languages import acp_streams
-from a2a.client.refusals import Numbers
+from a2a.client.refusals import Numbers, codes_of
 from a2a.client.updates import Update
 from a2a.dialects.acp.faults import COLUMN
 from a2a.dialects.acp.values import NOTES, decode_part, encode_message, split_marked
@@ -112,7 +112,7 @@ LANGUAGE = ClientLanguage(
     },
     follow_up=Operation(method="tasks.send", encode=encode_send, decode=decode_result),
     update=decode_update,
-    numbers=Numbers(codes={cell.number: error.reason for error, cell in reversed(COLUMN.items())}),
+    numbers=Numbers(codes=codes_of(COLUMN)),
     polls=True,
     has_message_ids=False,
     seconds={GetTask: 5.0, SendMessage: 30.0},

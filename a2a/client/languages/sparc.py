@@ -13,7 +13,7 @@ from a2a.batches import BatchInput, ExecuteBatch
 from a2a.client.answers import Workflow, WorkflowPhase
 from a2a.client.language import Operation
 from a2a.client.languages import v0_2, v0_3
-from a2a.client.refusals import Numbers
+from a2a.client.refusals import Numbers, codes_of
 from a2a.dialects.json.json_0_x import decode_state, encode_message
 from a2a.dialects.params import read_time
 from a2a.dialects.sparc.language import DIALECT
@@ -230,5 +230,5 @@ LANGUAGE = replace(
     v0_2.LANGUAGE,
     name=DIALECT.name,
     operations={**v0_2.LANGUAGE.operations, **OPERATIONS},
-    numbers=Numbers(codes={cell.number: error.reason for error, cell in reversed(DIALECT.column.items())}),
+    numbers=Numbers(codes=codes_of(DIALECT.column)),
 )

@@ -11,7 +11,7 @@ from a2a.client.cards import decode_card
 from a2a.client.language import ClientLanguage, Operation
 from a2a.client.languages.v1_0 import filled
 from a2a.client.reading import UNDATED
-from a2a.client.refusals import Numbers
+from a2a.client.refusals import Numbers, codes_of
 from a2a.client.updates import Update
 from a2a.dialects.json.json_1_0 import decode_part
 from a2a.dialects.zone import LANGUAGE as OURS
@@ -111,6 +111,6 @@ LANGUAGE = ClientLanguage(
         GetExtendedCard: Operation(method="get_agent_card", encode=encode_nothing, decode=decode_card),
     },
     update=decode_update,
-    numbers=Numbers(codes={cell.number: error.reason for error, cell in reversed(OURS.column.items())}),
+    numbers=Numbers(codes=codes_of(OURS.column)),
     polls=True,
 )

@@ -1,12 +1,18 @@
-"""The error objects of SPARC: the names of its numbers as messages, and `data` that is always an object."""
+"""The errors of SPARC by their numbers, and their objects: the names of the numbers as messages, and `data` that is
+always an object."""
 
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a import errors
-from a2a.dialects.sparc.column import COLUMN
+from a2a.dialects import v0_2
 from a2a.errors import Error, InvalidParams, InvalidRequest, TaskNotFound
+from a2a.language import Column
 from a2a.types import Json
 
+_OWN = (errors.MemoryNotFound, errors.WorkflowNotFound)
+"""Errors whose reasons A2A lacks. The methods that have them are SPARC's own."""
+COLUMN: Column = v0_2.DIALECT.column | {error: v0_2.DIALECT.column[error]._replace(reason="") for error in _OWN}
+"""The numbers of A2A 0.2."""
 NAMES: dict[type[Error], str] = {
     errors.ParseError: "Parse error",
     errors.InvalidRequest: "Invalid Request",

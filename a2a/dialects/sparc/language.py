@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from a2a.dialects import v0_2
 from a2a.dialects.sparc import batches, faults, memory, sending, streams, webhooks, workflows
-from a2a.dialects.sparc.column import COLUMN
+from a2a.dialects.sparc.faults import COLUMN
 
 METHODS = (
     v0_2.DIALECT.methods | sending.METHODS | webhooks.METHODS | workflows.METHODS | batches.METHODS | memory.METHODS
