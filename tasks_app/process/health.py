@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 from msgspec import Struct
@@ -22,49 +24,62 @@ from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import oldest_due, sender
 
 log = logging.getLogger(__name__)
+R = TypeVar("R")
 PATIENCE = 2.0
 """Seconds that the database may take to answer."""
 FRESH = 1.0
-"""Seconds for which a report is reused."""
+"""Seconds for which a look is reused."""
 OVERDUE = timedelta(seconds=60)
 """How late deliveries and runs may be before the report names them."""
 
 
 class Report(Struct, frozen=True):
-    """The answer of /readyz, and the numbers of /health."""
+    """The answer of /readyz."""
 
     problems: list[str]
     lags: list[str]
+
+
+class Load(Struct, frozen=True):
+    """The numbers of /health. To count the tasks takes long where very many wait, so /readyz does without them."""
+
     vitals: Vitals
     active_tasks: int | None
     """Tasks of all callers that are queued or running; None if the database does not say."""
 
 
-class Reports:
-    """The newest report, shared by all requests of a second, so that many probes cost the database no more than one."""
+class Latest(Generic[R]):
+    """The newest result of a look, shared by all requests of a second, so that many probes cost no more than one."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> None:
+        self.begin = begin
         self.at = float("-inf")
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.look: asyncio.Task[Report] | None = None
+        self.look: asyncio.Task[R] | None = None
 
-    async def latest(self) -> Report:
-        """Return a report that was begun at most a second ago."""
+    async def latest(self) -> R:
+        """Return the result of a look that was begun at most a second ago."""
         loop = asyncio.get_running_loop()
         if self.look is None or self.loop is not loop or (self.look.done() and time.monotonic() - self.at > FRESH):
-            self.at, self.loop, self.look = time.monotonic(), loop, loop.create_task(_report())
-        # The request that began the report may be cancelled while others wait for it, so the report is shielded.
+            self.at, self.loop, self.look = time.monotonic(), loop, loop.create_task(self.begin())
+        # The request that began the look may be cancelled while others wait for it, so the look is shielded.
         return await asyncio.shield(self.look)
-
-
-reports = Reports()
-"""The reports of this process."""
 
 
 async def _report() -> Report:
     """Find problems and lags. A process that is beyond help is named in both; the report names it once."""
-    problems, lags, active = await asyncio.gather(find_problems(), find_lags(), count_active())
-    return Report(problems, [sentence for sentence in lags if sentence not in problems], pulse.look(), active)
+    problems, lags = await asyncio.gather(find_problems(), find_lags())
+    return Report(problems, [sentence for sentence in lags if sentence not in problems])
+
+
+async def _load() -> Load:
+    return Load(pulse.look(), await count_active())
+
+
+reports = Latest(_report)
+"""The reports of this process."""
+loads = Latest(_load)
+"""The load of this process."""
 
 
 async def find_problems() -> list[str]:

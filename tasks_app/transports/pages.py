@@ -1,12 +1,14 @@
 """The pages for health, which need no key, and the answer at paths without a view."""
 
+import asyncio
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.defaults import page_not_found
 
 from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
 from tasks_app import __version__
-from tasks_app.process.health import reports
+from tasks_app.process.health import loads, reports
 
 NOTHING_HERE = "there is nothing at this path; docs/clients.md lists the paths"
 SOCKETS_ONLY = "this path is for WebSocket connections, and no upgrade was asked for; docs/websocket.md describes them"
@@ -27,17 +29,17 @@ async def readyz(request: HttpRequest) -> HttpResponse:
 
 async def health(request: HttpRequest) -> HttpResponse:
     """Return what readyz() returns in the form of SPARC: with the version, the uptime and numbers of the process."""
-    report = await reports.latest()
+    report, load = await asyncio.gather(reports.latest(), loads.latest())
     status = "unhealthy" if report.problems else "degraded" if report.lags else "healthy"
     body = {
         "status": status,
         "version": __version__,
-        "uptime": report.vitals.uptime,
+        "uptime": load.vitals.uptime,
         "metrics": {
-            "activeConnections": report.vitals.connections,
-            "activeTasks": report.active_tasks,
-            "memoryUsage": report.vitals.memory_mb,
-            "cpuUsage": report.vitals.cpu_percent,
+            "activeConnections": load.vitals.connections,
+            "activeTasks": load.active_tasks,
+            "memoryUsage": load.vitals.memory_mb,
+            "cpuUsage": load.vitals.cpu_percent,
         },
         "reasons": [*report.problems, *report.lags],
     }

@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from tasks_app.database.schema import lacking
 from tasks_app.event_log import create_many
 from tasks_app.models import Process
-from tasks_app.process.health import Reports, find_lags, find_problems
+from tasks_app.process.health import Latest, _report, find_lags, find_problems
 from tasks_app.runner.watchdog import Watchdog
 from tasks_app.upkeep.processes import process_row
 from tests.conftest import Person
@@ -60,7 +60,7 @@ def test_a_task_that_nobody_runs_makes_things_late(owner: Person, hand: Hand) ->
 
 def test_a_process_beyond_help_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Watchdog, "helpless", "runner: no thread is left")
-    report = async_to_sync(Reports().latest)()
+    report = async_to_sync(Latest(_report).latest)()
     assert (report.problems + report.lags).count("runner: no thread is left") == 1
 
 

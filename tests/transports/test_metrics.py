@@ -16,7 +16,7 @@ from tasks_app.counters import ALL, agent_calls
 from tasks_app.event_log import create_many
 from tasks_app.exchanges.recent import RecentCalls, Summary
 from tasks_app.models import Process
-from tasks_app.process.health import Report, reports
+from tasks_app.process.health import Load, Report, loads, reports
 from tasks_app.process.vitals import pulse
 from tasks_app.upkeep.processes import WEB, ProcessRow
 from tests.conftest import Person
@@ -166,7 +166,7 @@ async def test_tasks_that_workers_end_are_counted_too(robot: Program) -> None:
 async def test_a_running_task_is_active(robot: Program, owner: Person) -> None:
     await sync_to_async(create_many)([creation(owner, "k", agent="of-another-release")])
     assert json.loads((await got("/metrics", robot.token, accept="application/json"))[2])["tasks"]["active"] == 1
-    reports.look = None
+    loads.look = None
     assert json.loads((await got("/health"))[2])["metrics"]["activeTasks"] == 1
 
 
@@ -183,14 +183,24 @@ async def test_health_has_the_form_of_sparc(robot: Program) -> None:
     assert 20 < metrics["memoryUsage"] < 4096
 
 
+async def test_readiness_counts_no_tasks(robot: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    monkeypatch.setattr("tasks_app.process.health.count_unfinished", lambda: counts.append(1) or 7)
+    reports.look = loads.look = None
+    assert (await got("/readyz"))[0] == 200
+    assert counts == []
+    assert json.loads((await got("/health"))[2])["metrics"]["activeTasks"] == 7
+    assert counts == [1]
+
+
 @pytest.mark.requirement("SPARC-20")
 async def test_health_is_that_of_readiness(robot: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     for problems, lags, status, words in (
         (["lost"], [], 503, ("unhealthy", "unavailable")),
         ([], ["late"], 200, ("degraded", "degraded")),
     ):
-        report = Report(problems, lags, pulse.look(), None)
-        monkeypatch.setattr(reports, "latest", AsyncMock(return_value=report))
+        monkeypatch.setattr(reports, "latest", AsyncMock(return_value=Report(problems, lags)))
+        monkeypatch.setattr(loads, "latest", AsyncMock(return_value=Load(pulse.look(), None)))
         for path, word in zip(("/health", "/readyz"), words, strict=True):
             answer = await got(path)
             assert (answer[0], json.loads(answer[2])["status"]) == (status, word)
