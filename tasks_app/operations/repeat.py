@@ -7,6 +7,7 @@ from django.conf import settings
 
 from a2a.answers import Answer
 from a2a.dialects.json.json_1_0 import decode_message, encode_message
+from a2a.documents import TaskDocument
 from a2a.errors import IdempotencyConflict, TaskNotFound
 from a2a.requests import SendMessage, StreamMessage
 from a2a.states import QUIET, TaskState
@@ -80,6 +81,11 @@ def answer_or_wait(request: SendMessage, read: TaskRead) -> Done | Wait:
     document = read.document
     if request.return_immediately or TaskState(document.state) in QUIET:
         return Done(Answer(task=document, history_length=request.history_length))
+    return wait_for(request, document)
+
+
+def wait_for(request: SendMessage, document: TaskDocument) -> Wait:
+    """Return the wait of a call until no agent works on the task."""
     return Wait(
         task_id=document.id,
         context_id=document.context_id,

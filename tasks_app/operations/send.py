@@ -37,10 +37,10 @@ from tasks_app.operations.creation import create_reply, create_task
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.follow_up import follow_up
 from tasks_app.operations.large import compute
-from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuick, Wait
+from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuick
 from tasks_app.operations.plan import Plan, with_ids
 from tasks_app.operations.registration import check_address
-from tasks_app.operations.repeat import MAX_ID, fingerprint, key_of, repeat
+from tasks_app.operations.repeat import MAX_ID, fingerprint, key_of, repeat, wait_for
 
 MAX_MODES = 100
 """Media types that a caller may name as accepted."""
@@ -200,10 +200,4 @@ def _grant(request: SendMessage, plan: Plan, answer: Answer) -> Grant:
         return Follow(first=first, history_length=request.history_length)
     if document is None or plan.answers_now:
         return Done(answer)
-    return Wait(
-        task_id=document.id,
-        context_id=document.context_id,
-        after=document.seq,
-        history_length=request.history_length,
-        seconds=request.wait_seconds,
-    )
+    return wait_for(request, document)

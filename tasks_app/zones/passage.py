@@ -90,9 +90,7 @@ class Passage:
     async def _params(self, message: Message) -> Json:
         text = [part.text for part in message.parts if part.text is not None]
         files = [part for part in message.parts if part.text is None]
-        facts = {
-            name: self.facts[name] for name in ("channel", "thread_ts", "team_id", "user_id") if name in self.facts
-        }
+        facts = {name: self.facts[name] for name in FACTS if name in self.facts}
         agent = {"agent": settings.A2A_EXECUTION_AGENT} if settings.A2A_EXECUTION_AGENT else {}
         attachments = [attachment for part in files if (attachment := await self._attachment(part))]
         return (
