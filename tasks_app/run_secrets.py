@@ -3,7 +3,7 @@ and deleted when the agent is done or A2A_SECRET_SECONDS after the message."""
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Self
 
 import msgspec
@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import SECRETS, SecretRow
 from tasks_app.database.work import DoSlowly, Work
 from tasks_app.models import RunSecret
 from tasks_app.sealing import Unreadable, seal, unseal
@@ -28,24 +30,18 @@ class StoreSecrets(Work[None], Struct, frozen=True):
     lane = "write"
     repeatable = True
 
-    key: str
-    sealed: str
-    expires_at: datetime
+    row: SecretRow
 
     def unique(self) -> str:
-        return self.key
+        return self.row.key
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[None]:
         """Write all rows in one statement, in the order of their keys, so that two processes never wait for each
         other."""
-        rows = [RunSecret(key=item.key, sealed=item.sealed, expires_at=item.expires_at) for item in items]
-        RunSecret.objects.bulk_create(
-            sorted(rows, key=lambda row: row.key),
-            update_conflicts=True,
-            unique_fields=["key"],
-            update_fields=["sealed", "expires_at"],
-        )
+        rows = sorted((item.row for item in items), key=lambda row: row.key)
+        with prepared() as cursor:
+            SECRETS.write(cursor, rows)
         return [None for _ in items]
 
 
@@ -64,10 +60,10 @@ class DeleteSecrets(Work[None], Struct, frozen=True):
         return [None for _ in items]
 
 
-def storing_of(key: str, secrets: dict[str, str]) -> StoreSecrets:
-    """Return the work item that stores the secrets of a message."""
+def row_of(key: str, secrets: dict[str, str]) -> SecretRow:
+    """Return the row of the secrets of a message."""
     ends = clock.now() + timedelta(seconds=settings.A2A_SECRET_SECONDS)
-    return StoreSecrets(key, seal(msgspec.json.encode(secrets).decode()), ends)
+    return SecretRow(key=key, sealed=seal(msgspec.json.encode(secrets).decode()), expires_at=ends)
 
 
 async def read(key: str) -> dict[str, str]:
@@ -92,4 +88,13 @@ class RunSecrets:
 
 
 run_secrets = RunSecrets()
-"""The reader for all runs."""
+"""The reader for the runs of all queued agents."""
+
+
+class HeldSecrets(Struct, frozen=True):
+    """The secrets of a quick agent, which runs inside the call that brought them: they are stored nowhere."""
+
+    secrets: dict[str, str]
+
+    async def read(self, tenant: str, caller: str, message_id: str) -> dict[str, str]:
+        return self.secrets

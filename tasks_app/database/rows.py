@@ -28,7 +28,9 @@ from tasks_app.models import (
     RelayedTask,
     Reservation,
     Run,
+    RunSecret,
     Task,
+    Usage,
     Webhook,
 )
 from tasks_app.models.states import DeliveryState, WebhookState
@@ -233,6 +235,24 @@ class DeliveryRow(Row, kw_only=True, gc=False, rename={"webhook_id": "config_id"
     error: str = ""
 
 
+class UsageRow(Row, kw_only=True, gc=False):
+    id: str
+    created_at: datetime
+    tenant_id: int
+    owner_id: int
+    correlation_id: str
+    channel: str
+    task_id: str = ""
+    outcome: str = "executed"
+    skipped: str = ""
+
+
+class SecretRow(Row, kw_only=True, gc=False):
+    key: str
+    sealed: str
+    expires_at: datetime
+
+
 class BodyRow(Row, kw_only=True, gc=False):
     exchange_id: str
     request: str
@@ -324,6 +344,11 @@ DELIVERIES = Table(Delivery, DeliveryRow)
 EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)
 AUDIT = Table(AuditEntry, AuditRow)
+USAGE = Table(Usage, UsageRow, "on conflict do nothing")
+SECRETS = Table(
+    RunSecret, SecretRow, "on conflict (key) do update set sealed = excluded.sealed, expires_at = excluded.expires_at"
+)
+"""Secrets of messages. Later secrets of a message replace the former ones."""
 # Rows that may exist already.
 DOUBTFUL_EXCHANGES = Table(Exchange, ExchangeRow, "on conflict do nothing")
 DOUBTFUL_BODIES = Table(ExchangeBody, BodyRow, "on conflict do nothing")

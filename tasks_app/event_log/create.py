@@ -22,7 +22,9 @@ from tasks_app.database.rows import (
     NEW_KEYS,
     RESERVATIONS,
     RUNS,
+    SECRETS,
     TASKS,
+    USAGE,
     WEBHOOKS,
     AuditRow,
     BodyRow,
@@ -35,8 +37,10 @@ from tasks_app.database.rows import (
     ReservationRow,
     Row,
     RunRow,
+    SecretRow,
     Table,
     TaskRow,
+    UsageRow,
     WebhookRow,
     as_json,
 )
@@ -89,6 +93,10 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
     entry: AuditRow | None = None
     """The entry of the audit. Unlike the exchange it is never dropped: no change is stored without it."""
     reservations: list[ReservationRow] = []
+    secret: SecretRow | None = None
+    """The secrets of its message, for its agent."""
+    usage: UsageRow | None = None
+    """Its row in the usage history."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[KeyTarget | Locked | None]:
@@ -108,8 +116,10 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
         return self.key.owner_id, self.key.key
 
     def lighten(self) -> bool:
-        """Drop the exchange: a refused record must not undo the change. The recorder stores the record again."""
-        return drop_exchange(self)
+        """Drop the exchange and the usage: a refused record must not undo the change. Their recorders store them
+        again."""
+        had_usage, self.usage = self.usage is not None, None
+        return drop_exchange(self) or had_usage
 
 
 def create_many(items: Sequence[Create]) -> list[KeyTarget | Locked | None]:
@@ -175,6 +185,8 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, Sequence[Row]]]:
         (AUDIT, [item.entry for item in items if item.entry]),
         (FILES, [file for item in items for file in item.files]),
         (RESERVATIONS, [row for item in items for row in item.reservations]),
+        (SECRETS, [item.secret for item in items if item.secret]),
+        (USAGE, [item.usage for item in items if item.usage]),
     ]
     return [(table, rows) for table, rows in parts if rows]
 
@@ -191,7 +203,8 @@ def _statement(tables: tuple[Table, ...], more: str) -> str:
     order = "order by x.owner_id, x.key"
     keys = NEW_KEYS.insert(order, "on conflict do nothing returning owner_id, key")
     winners = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({NEW_KEYS.record}) join k using (owner_id, key)"
-    rest = "".join(f", t{n} as ({table.insert('join won using (n)')})" for n, table in enumerate(tables))
+    inserts = [table.insert("join won using (n)", table.conflict) for table in tables]
+    rest = "".join(f", t{n} as ({insert})" for n, insert in enumerate(inserts))
     return f"with k as ({keys}), won as ({winners}){rest}{more} select n from won"
 
 
@@ -204,7 +217,7 @@ def create_postgres(items: Sequence[Create], more: str = "", values: Sequence[An
             webhook.due_at = now
     for place, item in enumerate(items):
         one = (item.key, item.task, item.reply, item.run, item.webhook, item.exchange, item.body, item.entry)
-        for row in (*one, *item.events, *item.deliveries, *item.files, *item.reservations):
+        for row in (*one, item.secret, item.usage, *item.events, *item.deliveries, *item.files, *item.reservations):
             if row is not None:
                 row.n = place
     parts = _rows(items)

@@ -20,6 +20,8 @@ from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Await, Context
 from tasks_app.operations.plan import Plan
 from tasks_app.operations.registration import webhook_row
+from tasks_app.run_secrets import key_of, row_of
+from tasks_app.usage import of_task
 
 
 async def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = None) -> Answer | KeyTarget:
@@ -55,6 +57,10 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     item = Create(
         key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, entry=entry, files=files
     )
+    if context.secrets and not plan.quick:
+        key = key_of(context.caller.tenant, context.caller.name, run.message.message_id)
+        item.secret = row_of(key, context.secrets)
+    item.usage = context.usage and of_task(context.usage, task.id)
     item = _with_money(item, plan, is_over=final.state in TERMINAL)
     if plan.request.push_config:
         _add_webhook(plan.request.push_config, item, plan)
@@ -124,4 +130,6 @@ def _answer_or_target(context: Context, item: Create, target: KeyTarget | None, 
         context.exchange.undo()
         return target
     context.exchange.confirm(item.exchange)
+    if item.usage is not None:
+        context.usage = None
     return answer

@@ -10,12 +10,12 @@ from a2a.errors import Error
 from a2a.requests import Execute
 from a2a.types import Json, Part
 from tasks_app import clock, run_secrets
+from tasks_app.database.rows import UsageRow
 from tasks_app.ids import uuid7
 from tasks_app.masking import mask_id, mask_text
-from tasks_app.models import Usage
 from tasks_app.operations.operation import Context, Done, Grant, Wait
 from tasks_app.operations.send import send
-from tasks_app.usage import record
+from tasks_app.usage import of_task, record
 
 
 async def execute(request: Execute, context: Context) -> Grant:
@@ -24,21 +24,28 @@ async def execute(request: Execute, context: Context) -> Grant:
     An attachment beyond A2A_ATTACHMENT_BYTES is skipped, and the task says why. Secrets are stored apart, sealed.
     """
     request = without_large(with_id(request), settings.A2A_ATTACHMENT_BYTES)
-    usage = _usage(request, context)
+    usage = context.usage = _usage(request, context)
     try:
-        if request.secrets:
-            caller = context.caller
-            key = run_secrets.key_of(caller.tenant, caller.name, request.message.message_id)
-            await run_secrets.storing_of(key, request.secrets)
+        await _keep_secrets(request, context)
         grant = await send(request, context)
-        usage.task_id = _task_id(grant) or ""
-        usage.correlation_id = usage.correlation_id or usage.task_id
+        usage = of_task(usage, _task_id(grant) or "")
     except Error as error:
         usage.outcome = error.reason
         raise
     finally:
-        record(usage)
+        if context.usage is not None:
+            record(usage)
     return grant
+
+
+async def _keep_secrets(request: Execute, context: Context) -> None:
+    """Store the secrets of a message to a task. Those of a new task go with it."""
+    if request.message.task_id is None:
+        context.secrets = request.secrets
+        return
+    caller = context.caller
+    key = run_secrets.key_of(caller.tenant, caller.name, request.message.message_id)
+    await run_secrets.StoreSecrets(run_secrets.row_of(key, request.secrets))
 
 
 def with_id(request: Execute) -> Execute:
@@ -58,18 +65,17 @@ def _task_id(grant: Grant) -> str | None:
             return None
 
 
-def _usage(request: Execute, context: Context) -> Usage:
+def _usage(request: Execute, context: Context) -> UsageRow:
     """Return the row of the call. An id that PostgreSQL cannot store, or that may be a secret, is masked."""
     facts = (request.metadata or {}).get(MARK, {})
     skipped = facts.get("skipped_attachments", ())
-    return Usage(
+    return UsageRow(
         id=uuid7(),
         created_at=clock.now(),
         tenant_id=context.caller.tenant_id,
         owner_id=context.caller.owner_id,
         correlation_id=mask_id(facts.get("correlation_id", "")),
         channel=mask_id(facts.get("channel", "")),
-        outcome="executed",
         skipped="; ".join(mask_text(f"{item['name']}: {item['reason']}") for item in skipped),
     )
 

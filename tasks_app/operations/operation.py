@@ -14,6 +14,7 @@ from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Message
 from tasks_app.callers.access import Caller
 from tasks_app.callers.scopes import Right
+from tasks_app.database.rows import UsageRow
 from tasks_app.database.waits import CallerLeft
 from tasks_app.database.work import R, Step
 from tasks_app.exchanges.exchange import OpenExchange
@@ -42,6 +43,11 @@ class Context(Struct, kw_only=True):
     header."""
     departure: Callable[[], Awaitable[None]] | None = None
     """Returns when the caller has left; None if the door cannot notice it."""
+    secrets: dict[str, str] = {}
+    """The secrets of a message that begins a task: a quick agent gets them at once, and for any other they are stored
+    with the task."""
+    usage: UsageRow | None = None
+    """The row of the usage history, to be stored with the new task. None once it is stored."""
     patience: float = float("inf")
     """The time on perf_counter() at which a wait goes back to the door."""
 

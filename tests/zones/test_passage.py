@@ -92,7 +92,7 @@ def test_the_secret_is_gone_when_the_answer_is_there(owner: Person) -> None:
 
 def test_a_secret_ends_with_its_time(settings: Any, hand: Hand) -> None:
     key = run_secrets.key_of("home", "owner", "m")
-    bridge.do(run_secrets.storing_of(key, {"bot_token": TOKEN}))
+    bridge.do(run_secrets.StoreSecrets(run_secrets.row_of(key, {"bot_token": TOKEN})))
     assert asyncio.run(run_secrets.read(key)) == {"bot_token": TOKEN}
     hand.on(seconds=settings.A2A_SECRET_SECONDS + 1)
     assert asyncio.run(run_secrets.read(key)) == {}
