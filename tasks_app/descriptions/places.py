@@ -93,7 +93,7 @@ PLACES = (
         path="/card",
         summary="Return the card of ADR-002",
         scope=None,
-        answers={200: "The card.", **NOT_MODIFIED},
+        answers={200: "The card.", 404: "There is no such agent.", **NOT_MODIFIED},
         schema=lambda components: components.of(adr.LANGUAGE, adr_types.AgentCard),
     ),
     Place(

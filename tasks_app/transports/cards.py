@@ -1,6 +1,7 @@
 """The door for cards, the catalogue, public keys and JSON Schemas, which need no API key, and for the extended card of
 0.2."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal
 
@@ -12,11 +13,14 @@ from django.views.decorators.csrf import csrf_exempt
 
 from a2a import languages
 from a2a.answers import CardAnswer
-from a2a.dialects import v0_2
+from a2a.dialects import adr, v0_2
 from a2a.dialects.card_choice import CardFile, card_encoder, card_languages
-from a2a.dialects.schemas import adr, zone
+from a2a.dialects.schemas import adr as adr_schemas
+from a2a.dialects.schemas import zone
+from a2a.errors import InvalidRequest, UnknownAgent
 from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
+from a2a.types import Json
 from tasks_app.cards import public as cards
 from tasks_app.cards.addresses import address_of, own, varying
 from tasks_app.cards.public import Page, changed_at, page_of
@@ -30,13 +34,28 @@ PUBLIC = {"X-Content-Type-Options": "nosniff"}
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
 
 
+def _problem(status: int, sentence: str) -> HttpResponse:
+    return _refused(status, {"error": sentence})
+
+
+def _problem_of_adr(status: int, sentence: str) -> HttpResponse:
+    kind = UnknownAgent if status == 404 else InvalidRequest
+    return _refused(status, adr.encode_bare_error(kind(detail=sentence), status, ""))
+
+
+def _refused(status: int, body: Json) -> HttpResponse:
+    headers = PUBLIC | {"Cache-Control": "no-store"}
+    return HttpResponse(orjson.dumps(body), status=status, content_type="application/json", headers=headers)
+
+
 async def card(request: HttpRequest, file: CardFile, agent: str | None = None) -> HttpResponse:
     """Return the card of an agent, encoded as path, version and language ask (docs/protocol.md#cards)."""
-    if (refusal := _refusal(request)) is not None:
+    problem = _problem_of_adr if file == "card" else _problem
+    if (refusal := _refusal(request, problem)) is not None:
         return refusal
     address = address_of(request)
     if not address:
-        return _problem(400, UNKNOWN_NAME)
+        return problem(400, UNKNOWN_NAME)
     name = agent or settings.A2A_DEFAULT_AGENT
     language = request.GET.get("language", "")
     if (form := card_encoder(file, version_of(request), language)) is None:
@@ -45,7 +64,7 @@ async def card(request: HttpRequest, file: CardFile, agent: str | None = None) -
     encode, versions = form
     page = cards.public_card(name, address, encode, whole=agent is None)
     if page is None:
-        return _problem(404, f"there is no agent {name[:64]}")
+        return problem(404, f"there is no agent {name[:64]}")
     response = _respond(request, page, VERSION_HEADER, varying(), public=address in own())
     if versions:
         response[VERSION_HEADER] = ", ".join(versions)
@@ -81,22 +100,16 @@ async def schema(request: HttpRequest, file: str, system: Literal["adr-002", "zo
 
 @cache
 def _schemas(system: str) -> dict[str, Page]:
-    documents = zone.SCHEMAS if system == "zones" else adr.SCHEMAS
+    documents = zone.SCHEMAS if system == "zones" else adr_schemas.SCHEMAS
     return {name: page_of(document) for name, document in documents.items()}
 
 
-def _refusal(request: HttpRequest) -> HttpResponse | None:
+def _refusal(request: HttpRequest, problem: Callable[[int, str], HttpResponse] = _problem) -> HttpResponse | None:
     if request.method in {"GET", "HEAD"}:
         return None
-    response = _problem(405, "use GET")
+    response = problem(405, "use GET")
     response["Allow"] = "GET, HEAD"
     return response
-
-
-def _problem(status: int, sentence: str) -> HttpResponse:
-    body = orjson.dumps({"error": sentence})
-    headers = PUBLIC | {"Cache-Control": "no-store"}
-    return HttpResponse(body, status=status, content_type="application/json", headers=headers)
 
 
 def _respond(request: HttpRequest, page: Page, *vary: str, public: bool = True) -> HttpResponse:

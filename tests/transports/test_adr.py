@@ -51,6 +51,25 @@ def call(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
+@pytest.mark.parametrize(
+    ("verb", "path", "host", "status", "code", "reason"),
+    [
+        ("GET", "/agents/nobody/card", "testserver", 404, -32000, "AGENT_UNAVAILABLE"),
+        ("POST", "/card", "testserver", 405, -32600, "VALIDATION_ERROR"),
+        ("GET", "/card", "elsewhere.example", 400, -32600, "VALIDATION_ERROR"),
+    ],
+)
+def test_a_refused_card_has_the_form_of_all_errors(
+    settings: Any, verb: str, path: str, host: str, status: int, code: int, reason: str
+) -> None:
+    settings.ALLOWED_HOSTS, settings.A2A_TRUST_FORWARDED = ["testserver"], "x-forwarded"
+    answer = Client(headers={"x-forwarded-host": host}).generic(verb, path)
+    assert answer.status_code == status
+    check(orjson.loads(answer.content), "errors")
+    error = orjson.loads(answer.content)["error"]
+    assert (error["code"], error["data"]["reason"]) == (code, reason)
+
+
 @pytest.mark.requirement("ADR-15", "ADR-01", "ADR-18")
 def test_cards_are_as_their_schema_says() -> None:
     card = orjson.loads(Client().get("/agents/priced/card").content)
