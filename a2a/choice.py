@@ -109,8 +109,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return homes[0]
 
     def _home(self, method: str) -> Language:
-        """Return the first language of the row that the spelling of the method belongs to."""
-        return next((row.languages[0] for row in self.rows if row.takes(method)), self.neutral)
+        """Return the language with the method, of the row that its spelling belongs to, or else the row's first."""
+        languages = next((row.languages for row in self.rows if row.takes(method)), (self.neutral,))
+        return _find_home(languages, method) or languages[0]
 
     def _check_closed(self, member: Member, language: Language) -> None:
         """Check the envelope of a call in a language that allows no more members. Raises CallError."""

@@ -158,8 +158,8 @@ class Language(Struct, frozen=True, kw_only=True):
     is_closed: bool = False
     """True if an envelope has no members but its own, and its params are an object. JSON-RPC 2.0 allows more."""
     needs_id: bool = False
-    """True if a request without an id is refused, with the id null. Otherwise it is a notification. The first language
-    of a row decides for the row."""
+    """True if a request without an id is refused, with the id null. Otherwise it is a notification. For a
+    method that no language of a row has, the first one decides."""
     needs_tls: bool = False
     """True if its calls come over TLS alone, except to development servers."""
     answers_early: bool = False

@@ -21,6 +21,7 @@ DIALECT = replace(
     encode_error=faults.encode_error,
     error_type=faults.Fault,
     call_id_member="requestId",
+    answers_early=True,
     words=faults.words,
     encode_frame=streams.encode_frame,
     framing=streams.named_frame,
