@@ -51,6 +51,16 @@ def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(caller
     assert json.loads(told.text.removeprefix("data: "))["error"]["code"] == -32602
 
 
+@pytest.mark.parametrize("header", [{}, {"Authorization": ""}], ids=["a caller", "a stranger"])
+@pytest.mark.parametrize("method", ["agent/capabilities", "memory/store", "sparc/phase/set"])
+def test_a_sparc_call_whose_envelope_cannot_be_read_is_refused_in_the_words_of_sparc(
+    caller: httpx.Client, method: str, header: dict[str, str]
+) -> None:
+    told = caller.post("/jsonrpc", content=call(method, {}, id="a\0"), headers=header).json()["error"]
+    assert told["data"]["details"]
+    assert told["data"]["reason"] == ("UNAUTHENTICATED" if header else "INVALID_REQUEST")
+
+
 # -------------------------------------------------------------- no call at all
 
 
