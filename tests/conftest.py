@@ -34,6 +34,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
+from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import tally
 from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.operations import list_totals
@@ -177,6 +178,14 @@ def no_strangers() -> None:
     strangers.failures.clear()
     strangers.calls.clear()
     tally.waiting, tally.totals, tally.loop = {}, {}, None
+
+
+@pytest.fixture(autouse=True)
+def no_records() -> None:
+    """Forget calls of earlier tests whose loop ended before they were handed to the write lane: this test would write
+    them among its own."""
+    recorder.queue.clear()
+    recorder.loop = None
 
 
 @pytest.fixture(autouse=True)
