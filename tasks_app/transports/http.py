@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from django.conf import settings
@@ -113,8 +113,14 @@ def version_of(request: HttpRequest) -> str | None:
 
 def header_of(meta: Mapping[str, Any], name: str) -> str | None:
     """Return a header by its name."""
-    value: str | None = meta.get(f"HTTP_{name.upper().replace('-', '_')}")
+    value: str | None = meta.get(_key_of(name))
     return value
+
+
+@lru_cache(maxsize=256)
+def _key_of(name: str) -> str:
+    """Return the name of a header as in WSGI."""
+    return f"HTTP_{name.upper().replace('-', '_')}"
 
 
 def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) -> Call:

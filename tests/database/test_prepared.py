@@ -1,0 +1,36 @@
+"""The cursors of every call take the placeholders of Django's, at any length of a statement."""
+
+import pytest
+from psycopg import _queries
+
+from tasks_app.database.prepared import prepared
+from tasks_app.database.sql import on_postgres
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+needs_psycopg = pytest.mark.skipif(not on_postgres(), reason="SQLite's cursors are not those of psycopg")
+
+
+def test_values_stand_in_the_order_of_their_placeholders() -> None:
+    with prepared() as cursor:
+        cursor.execute("select %s, %s || '%%', '%%s', 'x' like 'x%%'", [0, "a"])
+        (number, text, mark, matches) = cursor.fetchone()
+        assert (int(number), text, mark, bool(matches)) == (0, "a%", "%s", True)
+        cursor.execute("select * from (values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)) x", [*"abcdefghijk"])
+        assert cursor.fetchone() == tuple("abcdefghijk")
+
+
+def test_a_statement_without_values_is_sent_as_it_is() -> None:
+    with prepared() as cursor:
+        cursor.execute("select '%s', 'x' like 'x%'")
+        text, matches = cursor.fetchone()
+        assert (text, bool(matches)) == ("%s", True)
+
+
+@needs_psycopg
+def test_psycopg_translates_no_statement_however_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    translated: list[bytes] = []
+    monkeypatch.setattr(_queries, "_split_query", lambda query, *_: translated.append(query))
+    with prepared() as cursor:
+        cursor.execute("select %s" + " " * 5_000, ["a"])
+        assert cursor.fetchone() == ("a",)
+    assert translated == []
