@@ -103,15 +103,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         It is the one that all methods are spelled in. If no method can be read, it is the pin of the caller's key.
         """
         spellings = {method for method in methods if method}
-        homes = [self._home(method) for method in spellings] or [own for own in self.languages if own.name == pin]
+        homes = [self._home(method, pin) for method in spellings] or [own for own in self.languages if own.name == pin]
         if len({home.name for home in homes}) != 1 or not homes[0].answers_early:
             return None
         return homes[0]
 
-    def _home(self, method: str) -> Language:
-        """Return the language with the method, of the row that its spelling belongs to, or else the row's first."""
+    def _home(self, method: str, pin: str | None = None) -> Language:
+        """Return the language with the method, of the row that its spelling belongs to: the pinned one if it has the
+        method. For a method that none has it is the pinned one too, or else the first."""
         languages = next((row.languages for row in self.rows if row.takes(method)), (self.neutral,))
-        return _find_home(languages, method) or languages[0]
+        pinned = [language for language in languages if language.name == pin]
+        return _find_home(languages, method, pin) or [*pinned, *languages][0]
 
     def _check_closed(self, member: Member, language: Language) -> None:
         """Check the envelope of a call in a language that allows no more members. Raises CallError."""
@@ -133,12 +135,14 @@ def by_version(dialects: Sequence[Dialect], member: Member, version: str | None,
     """Return the dialect of the version; of several, the pinned one or the first with the method. Without a version,
     return the pinned dialect or the newest with the method.
 
-    Raises CallError. Without a version, an unknown method is refused in neutral words.
+    Raises CallError. Without a version, an unknown method is refused in the words of a pin that answers early, or in
+    neutral ones.
     """
     if not version:
         if home := _find_home(dialects, member.method, pin):
             return home
-        raise CallError(MethodNotFound())
+        early = [dialect for dialect in dialects if dialect.name == pin and dialect.answers_early]
+        raise CallError(MethodNotFound(), early[0] if early else None)
     number = minor(version)
     of_version = [dialect for dialect in dialects if dialect.version == number]
     if home := _find_home(of_version, member.method, pin):

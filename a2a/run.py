@@ -148,8 +148,8 @@ class Files(Protocol):
 class Secrets(Protocol):
     """A reader of the secrets that callers give their agents. The service provides it."""
 
-    async def read(self, tenant: str, caller: str, message_id: str) -> dict[str, str]:
-        """Return the secrets of a message."""
+    async def read(self, task_id: str, message_id: str) -> dict[str, str]:
+        """Return the secrets of a message of a task."""
 
 
 class Run:
@@ -220,7 +220,7 @@ class Run:
         No row, log line or answer contains it, so the agent must not yield it."""
         if self._secrets is None:
             return ""
-        secrets = await self._secrets.read(self.caller.tenant, self.caller.name, self.message.message_id)
+        secrets = await self._secrets.read(self.task_id, self.message.message_id)
         return secrets.get(name, "")
 
     @property

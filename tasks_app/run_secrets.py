@@ -12,37 +12,15 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import SECRETS, SecretRow
+from tasks_app.database.rows import SecretRow
 from tasks_app.database.work import DoSlowly, Work
 from tasks_app.models import RunSecret
 from tasks_app.sealing import Unreadable, seal, unseal
 
 
-def key_of(tenant: str, caller: str, message_id: str) -> str:
-    """Return the key of the secrets of a message."""
-    return hashlib.sha256(msgspec.json.encode([tenant, caller, message_id])).hexdigest()
-
-
-class StoreSecrets(Work[None], Struct, frozen=True):
-    """The sealed secrets of a message to store, in place of earlier ones of the same message."""
-
-    lane = "write"
-    repeatable = True
-
-    row: SecretRow
-
-    def unique(self) -> str:
-        return self.row.key
-
-    @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[None]:
-        """Write all rows in one statement, in the order of their keys, so that two processes never wait for each
-        other."""
-        rows = sorted((item.row for item in items), key=lambda row: row.key)
-        with prepared() as cursor:
-            SECRETS.write(cursor, rows)
-        return [None for _ in items]
+def key_of(task_id: str, message_id: str) -> str:
+    """Return the key of the secrets of a message of a task."""
+    return hashlib.sha256(msgspec.json.encode([task_id, message_id])).hexdigest()
 
 
 class DeleteSecrets(Work[None], Struct, frozen=True):
@@ -60,10 +38,13 @@ class DeleteSecrets(Work[None], Struct, frozen=True):
         return [None for _ in items]
 
 
-def row_of(key: str, secrets: dict[str, str]) -> SecretRow:
-    """Return the row of the secrets of a message."""
+def row_of(task_id: str, message_id: str, secrets: dict[str, str]) -> SecretRow | None:
+    """Return the row of the secrets of a message; None for a message without secrets."""
+    if not secrets:
+        return None
     ends = clock.now() + timedelta(seconds=settings.A2A_SECRET_SECONDS)
-    return SecretRow(key=key, sealed=seal(msgspec.json.encode(secrets).decode()), expires_at=ends)
+    sealed = seal(msgspec.json.encode(secrets).decode())
+    return SecretRow(key=key_of(task_id, message_id), sealed=sealed, expires_at=ends)
 
 
 async def read(key: str) -> dict[str, str]:
@@ -83,18 +64,9 @@ async def delete(key: str) -> None:
 class RunSecrets:
     """The reader of secrets that agents get with their run."""
 
-    async def read(self, tenant: str, caller: str, message_id: str) -> dict[str, str]:
-        return await read(key_of(tenant, caller, message_id))
+    async def read(self, task_id: str, message_id: str) -> dict[str, str]:
+        return await read(key_of(task_id, message_id))
 
 
 run_secrets = RunSecrets()
-"""The reader for the runs of all queued agents."""
-
-
-class HeldSecrets(Struct, frozen=True):
-    """The secrets of a quick agent, which runs inside the call that brought them: they are stored nowhere."""
-
-    secrets: dict[str, str]
-
-    async def read(self, tenant: str, caller: str, message_id: str) -> dict[str, str]:
-        return self.secrets
+"""The reader for all runs."""

@@ -2,8 +2,7 @@
 placeholders are translated once.
 
 To plan a large statement takes as long as to run it for one task (0.5 of 1.7 ms). Django's own cursors put the values
-into the text, so that no two statements are alike. These cursors have the server bind the values. psycopg's own cursors
-translate a statement of more than 4,096 characters at each execution, which a new task with its audit has.
+into the text, so that no two statements are alike. These cursors have the server bind the values.
 """
 
 import re
@@ -13,10 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from itertools import count
 from typing import Any
 
-import psycopg
 from django.db import DatabaseError, connection
 
 from tasks_app.database.sessions import drop_if_spent
@@ -50,14 +47,11 @@ def prepared() -> Iterator[Any]:
 
 def _cursor() -> Any:
     raw: Any = connection.connection
-    return DollarCursor(raw) if on_postgres() else QmarkCursor(raw)
+    if not on_postgres():
+        return QmarkCursor(raw)
+    from tasks_app.database.dollars import DollarCursor  # It loads psycopg, which SQLite does without.
 
-
-class DollarCursor(psycopg.RawCursor[Any]):
-    """A cursor of PostgreSQL that takes the placeholders of Django's cursors."""
-
-    def execute(self, query: Any, params: Any = None, **options: Any) -> "DollarCursor":
-        return super().execute(query if params is None else _with_dollars(query), params, **options)
+    return DollarCursor(raw)
 
 
 class QmarkCursor(sqlite3.Cursor):
@@ -79,12 +73,6 @@ class QmarkCursor(sqlite3.Cursor):
 @lru_cache(maxsize=512)
 def _with_qmarks(sql: str) -> str:
     return _MARK.sub("?", sql).replace("%%", "%")
-
-
-@lru_cache(maxsize=512)
-def _with_dollars(sql: str) -> bytes:
-    numbers = count(1)
-    return _MARK.sub(lambda _: f"${next(numbers)}", sql).replace("%%", "%").encode()
 
 
 def _keep_plans_fresh() -> None:

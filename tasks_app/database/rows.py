@@ -345,10 +345,7 @@ EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)
 AUDIT = Table(AuditEntry, AuditRow)
 USAGE = Table(Usage, UsageRow, "on conflict do nothing")
-SECRETS = Table(
-    RunSecret, SecretRow, "on conflict (key) do update set sealed = excluded.sealed, expires_at = excluded.expires_at"
-)
-"""Secrets of messages. Later secrets of a message replace the former ones."""
+SECRETS = Table(RunSecret, SecretRow)
 # Rows that may exist already.
 DOUBTFUL_EXCHANGES = Table(Exchange, ExchangeRow, "on conflict do nothing")
 DOUBTFUL_BODIES = Table(ExchangeBody, BodyRow, "on conflict do nothing")

@@ -119,7 +119,7 @@ def append_in_transaction(items: Sequence[Change]) -> list[Outcome]:
 def append_group(items: Sequence[Change]) -> list[Outcome]:
     """Append each item whose conditions hold, in one statement."""
     for place, item in enumerate(items):
-        one = (item.key, item.run, item.exchange, item.body, item.entry, item.position)
+        one = (item.key, item.secret, item.run, item.exchange, item.body, item.entry, item.position)
         for row in (*item.events, *item.files, *one):
             if row is not None:
                 row.n = place

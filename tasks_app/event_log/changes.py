@@ -19,6 +19,7 @@ from tasks_app.database.rows import (
     KEYS,
     POSITIONS,
     RUNS,
+    SECRETS,
     AuditRow,
     BodyRow,
     EventRow,
@@ -28,6 +29,7 @@ from tasks_app.database.rows import (
     PositionRow,
     Row,
     RunRow,
+    SecretRow,
     Table,
     WebhookRow,
 )
@@ -103,6 +105,8 @@ class Change(Struct, kw_only=True):
     lease_before: datetime | None = None
     """The sweeper's condition: the lease ended before this."""
     key: KeyRow | None = None
+    secret: SecretRow | None = None
+    """The secrets of the message, for its agent."""
     files: list[FileRow] = []
     position: PositionRow | None = None
     """The place in a remote stream whose events these are."""
@@ -201,6 +205,7 @@ def further_rows(items: Sequence[Change]) -> list[tuple[Table, Sequence[Row]]]:
         (BODIES, [item.body for item in items if item.body]),
         (AUDIT, [item.entry for item in items if item.entry]),
         (FILES, [file for item in items for file in item.files]),
+        (SECRETS, [item.secret for item in items if item.secret]),
         (POSITIONS, [item.position for item in items if item.position]),
     ]
     return [(table, rows) for table, rows in parts if rows]

@@ -40,7 +40,7 @@ class Usage(models.Model):
 class RunSecret(models.Model):
     """The secrets of one message for its agent, sealed, until the agent is done or their time is over."""
 
-    key = models.CharField(max_length=64, primary_key=True, help_text="A digest of the caller and the message.")
+    key = models.CharField(max_length=64, primary_key=True, help_text="A digest of the task and the message.")
     sealed = models.TextField()
     expires_at = models.DateTimeField(db_index=True)
 

@@ -20,7 +20,7 @@ from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Await, Context
 from tasks_app.operations.plan import Plan
 from tasks_app.operations.registration import webhook_row
-from tasks_app.run_secrets import key_of, row_of
+from tasks_app.run_secrets import row_of
 from tasks_app.usage import of_task
 
 
@@ -57,9 +57,7 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     item = Create(
         key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, entry=entry, files=files
     )
-    if context.secrets and not plan.quick:
-        key = key_of(context.caller.tenant, context.caller.name, run.message.message_id)
-        item.secret = row_of(key, context.secrets)
+    item.secret = row_of(task.id, run.message.message_id, context.secrets)
     item.usage = context.usage and of_task(context.usage, task.id)
     item = _with_money(item, plan, is_over=final.state in TERMINAL)
     if plan.request.push_config:

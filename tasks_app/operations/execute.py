@@ -9,7 +9,7 @@ from a2a.documents import TaskDocument
 from a2a.errors import Error
 from a2a.requests import Execute
 from a2a.types import Json, Part
-from tasks_app import clock, run_secrets
+from tasks_app import clock
 from tasks_app.database.rows import UsageRow
 from tasks_app.ids import uuid7
 from tasks_app.masking import mask_id, mask_text
@@ -24,9 +24,9 @@ async def execute(request: Execute, context: Context) -> Grant:
     An attachment beyond A2A_ATTACHMENT_BYTES is skipped, and the task says why. Secrets are stored apart, sealed.
     """
     request = without_large(with_id(request), settings.A2A_ATTACHMENT_BYTES)
+    context.secrets = request.secrets
     usage = context.usage = _usage(request, context)
     try:
-        await _keep_secrets(request, context)
         grant = await send(request, context)
         usage = of_task(usage, _task_id(grant) or "")
     except Error as error:
@@ -36,16 +36,6 @@ async def execute(request: Execute, context: Context) -> Grant:
         if context.usage is not None:
             record(usage)
     return grant
-
-
-async def _keep_secrets(request: Execute, context: Context) -> None:
-    """Store the secrets of a message to a task. Those of a new task go with it."""
-    if request.message.task_id is None:
-        context.secrets = request.secrets
-        return
-    caller = context.caller
-    key = run_secrets.key_of(caller.tenant, caller.name, request.message.message_id)
-    await run_secrets.StoreSecrets(run_secrets.row_of(key, request.secrets))
 
 
 def with_id(request: Execute) -> Execute:

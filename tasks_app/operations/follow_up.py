@@ -30,6 +30,7 @@ from tasks_app.operations.plan import with_ids
 from tasks_app.operations.registration import check_address, check_room, webhook_row
 from tasks_app.operations.repeat import answer_or_wait, fingerprint, key_of, repeat
 from tasks_app.operations.tasks import append_with_record, check_growth, document_as_of, end_error, find
+from tasks_app.run_secrets import row_of
 
 
 async def follow_up(request: SendMessage, context: Context, task_id: str) -> Grant:
@@ -57,6 +58,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
         stored = replace(message, parts=storage.parts)
         item = await compute(context, _addition, context, head, stored, key, digest)
         item.wants, item.files = preferences.json(), storage.rows
+        item.secret = row_of(task_id, message.message_id, context.secrets)
         item.webhook, item.with_deliveries = webhook, webhook is not None
         check_growth(head, item.size)
         try:

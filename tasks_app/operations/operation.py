@@ -44,8 +44,7 @@ class Context(Struct, kw_only=True):
     departure: Callable[[], Awaitable[None]] | None = None
     """Returns when the caller has left; None if the door cannot notice it."""
     secrets: dict[str, str] = {}
-    """The secrets of a message that begins a task: a quick agent gets them at once, and for any other they are stored
-    with the task."""
+    """The secrets that came with the message. They are stored with it, for its agent."""
     usage: UsageRow | None = None
     """The row of the usage history, to be stored with the new task. None once it is stored."""
     patience: float = float("inf")

@@ -41,7 +41,6 @@ from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuic
 from tasks_app.operations.plan import Plan, with_ids
 from tasks_app.operations.registration import check_address
 from tasks_app.operations.repeat import MAX_ID, fingerprint, key_of, repeat, wait_for
-from tasks_app.run_secrets import HeldSecrets
 
 MAX_MODES = 100
 """Media types that a caller may name as accepted."""
@@ -175,7 +174,6 @@ def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Pre
             metadata=request.metadata,
             preferences=preferences,
             files=run_files,
-            secrets=HeldSecrets(context.secrets),
             memory=RunMemory(holder_for(context.caller, agent.name)),
         ),
         key=KeyRow(

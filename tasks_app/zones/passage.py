@@ -58,8 +58,7 @@ class Passage:
             failure = failure_of(error)
             # The task has ended: under its key another call would get the same outcome.
             raise Failure(failure.text, reason=failure.reason)
-        caller = self.run.caller
-        await run_secrets.delete(run_secrets.key_of(caller.tenant, caller.name, self.run.message.message_id))
+        await run_secrets.delete(run_secrets.key_of(self.run.task_id, self.run.message.message_id))
         # The last piece comes at the end, so that it is stored together with the end of the task.
         if piece := self._news(result):
             yield piece
@@ -103,7 +102,7 @@ class Passage:
                 "bot_token": await self.run.secret("bot_token") or NO_TOKEN,
                 "correlation_id": self.correlation_id,
                 "wait": self.carrier.patience,
-                "idempotency_key": f"{self.run.task_id}.{run_secrets.key_of('', '', message.message_id)[:32]}",
+                "idempotency_key": f"{self.run.task_id}.{run_secrets.key_of('', message.message_id)[:32]}",
             }
         )
 

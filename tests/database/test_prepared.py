@@ -5,6 +5,7 @@ from psycopg import _queries
 
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
+from tests.conftest import Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 needs_psycopg = pytest.mark.skipif(not on_postgres(), reason="SQLite's cursors are not those of psycopg")
@@ -17,6 +18,13 @@ def test_values_stand_in_the_order_of_their_placeholders() -> None:
         assert (int(number), text, mark, bool(matches)) == (0, "a%", "%s", True)
         cursor.execute("select * from (values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)) x", [*"abcdefghijk"])
         assert cursor.fetchone() == tuple("abcdefghijk")
+
+
+def test_one_statement_takes_many_rows_of_values(owner: Person) -> None:
+    with prepared() as cursor:
+        cursor.executemany("update tasks_app_tenant set name = %s where id = %s", [("renamed", owner.caller.tenant_id)])
+        cursor.execute("select name from tasks_app_tenant where id = %s", [owner.caller.tenant_id])
+        assert cursor.fetchone() == ("renamed",)
 
 
 def test_a_statement_without_values_is_sent_as_it_is() -> None:

@@ -1,12 +1,15 @@
 """An executed message: its secrets and its row in the usage history are stored with its task."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from a2a import errors
 from a2a.agents import agent
-from a2a.requests import Execute
+from a2a.requests import Execute, GetTask
 from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Task
@@ -27,10 +30,14 @@ async def token_reader(run: Run) -> str:
     return f"{len(await run.secret('bot_token'))} characters"
 
 
-@agent(quick=True)
-async def quick_token_reader(run: Run) -> str:
-    """Says the same inside the call."""
-    return f"{len(await run.secret('bot_token'))} characters"
+@agent
+async def token_asker(run: Run) -> AsyncIterator[Any]:
+    """Asks once, then says the token of the answer."""
+    if len(run.history) == 1:
+        yield run.ask("And now?")
+    else:
+        await asyncio.sleep(0.3)
+        yield await run.secret("bot_token")
 
 
 @pytest.fixture
@@ -77,12 +84,46 @@ def test_the_task_its_secrets_and_its_usage_are_one_change(
     assert late == []
 
 
-@pytest.mark.parametrize("name", ["token-reader", "quick-token-reader"])
-def test_its_agent_reads_the_secrets_wherever_it_runs(owner: Person, name: str) -> None:
-    task = executed(owner, name)
+def text_of(task: Task) -> str:
+    return "".join(part.text or "" for artifact in task.artifacts for part in artifact.parts)
+
+
+def test_its_agent_reads_the_secrets(owner: Person) -> None:
+    task = executed(owner, "token-reader")
     assert task.status.state is TaskState.COMPLETED
-    assert [part.text for artifact in task.artifacts for part in artifact.parts] == ["26 characters"]
+    assert text_of(task) == "26 characters"
     assert usage() == facts(task.id)
+
+
+def test_each_message_of_a_task_has_secrets_of_its_own(owner: Person) -> None:
+    task = executed(owner, "token-asker")
+    assert task.status.state is TaskState.INPUT_REQUIRED
+    said = message(task_id=task.id)
+    first = ask(owner, Execute(message=said, secrets={"bot_token": "of the answer"}, return_immediately=True))
+    assert shown(first).id == task.id
+    # The same message again, with another token, changes nothing.
+    done = executed(owner, "token-asker", message=said, secrets={"bot_token": "another"})
+    assert (done.status.state, text_of(done)) == (TaskState.COMPLETED, "of the answer")
+    assert models.RunSecret.objects.count() == 2
+
+
+def test_a_refused_message_stores_no_secrets_and_changes_none(owner: Person) -> None:
+    said = message()
+    task = executed(owner, "token-reader", message=said)
+    before = list(models.RunSecret.objects.values_list("key", "sealed"))
+    for again in (message(task_id=task.id), replace(said, task_id="nobody's"), message(task_id="nobody's")):
+        with pytest.raises(errors.Error):
+            executed(owner, "token-reader", message=again, secrets={"bot_token": "another"})
+    assert list(models.RunSecret.objects.values_list("key", "sealed")) == before
+    assert len(before) == 1
+
+
+def test_a_message_whose_key_was_forgotten_has_secrets_of_its_own(owner: Person, settings: Any) -> None:
+    said = message()
+    settings.A2A_KEY_HOURS = 0
+    tasks = {executed(owner, "token-reader", message=said, secrets={"bot_token": "x" * n}).id for n in (3, 5)}
+    read = [shown(ask(owner, GetTask(id=id))) for id in sorted(tasks)]
+    assert [text_of(task) for task in read] == ["3 characters", "5 characters"]
 
 
 def test_a_message_that_is_sent_again_is_a_call_of_its_own_and_keeps_its_secrets(
@@ -93,7 +134,7 @@ def test_a_message_that_is_sent_again_is_a_call_of_its_own_and_keeps_its_secrets
     again = executed(owner, "token-reader", message=said, secrets={"bot_token": "another"})
     assert again.id == first.id
     assert [(row.task_id, row.correlation_id) for row in late] == [(first.id, first.id)]
-    key = run_secrets.key_of(owner.caller.tenant, owner.caller.name, said.message_id)
+    key = run_secrets.key_of(first.id, said.message_id)
     assert models.RunSecret.objects.get().key == key
 
 

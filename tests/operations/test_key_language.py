@@ -63,6 +63,24 @@ def test_the_members_of_a_batch_are_in_the_language_of_the_key() -> None:
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.parametrize(
+    "wire",
+    [
+        listing() | {"id": {}},
+        listing() | {"jsonrpc": "1.0"},
+        listing("memory/none"),
+        [listing("message/send") | {"id": {}}, listing("sparc/phase/set") | {"id": {}}],
+    ],
+    ids=["a wrong id", "another JSON-RPC", "an unknown method", "a batch"],
+)
+def test_a_call_that_cannot_be_read_is_refused_in_the_words_of_sparc_for_its_keys(wire: Any) -> None:
+    pinned, free = (post(key, wire).json() for key in (new_key("ann", language="sparc"), new_key("ann")))
+    for answer in pinned if isinstance(pinned, list) else [pinned]:
+        assert {"details", "reason"} <= answer["error"]["data"].keys()
+    assert "data" not in (free[0] if isinstance(free, list) else free)["error"]
+
+
+@pytest.mark.usefixtures("service")
 def test_a_pin_to_a_language_that_is_gone_pins_nothing() -> None:
     key = new_key("ann")
     ApiKey.objects.update(language="a2a-9.9")

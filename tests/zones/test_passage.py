@@ -11,7 +11,8 @@ from a2a import errors
 from a2a.agents import agent, registry
 from a2a.run import Run
 from tasks_app import models, run_secrets
-from tasks_app.database.bridge import bridge
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import SECRETS
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import IdempotencyKey
 from tasks_app.zones import registration
@@ -86,13 +87,15 @@ def test_the_secret_is_gone_when_the_answer_is_there(owner: Person) -> None:
     *_, last = answers(owner)
     outer = models.Task.objects.get(pk=last.task_id)
     message = IdempotencyKey.objects.get(task_id=outer.pk).key
-    key = run_secrets.key_of(owner.caller.tenant, owner.caller.name, message)
+    key = run_secrets.key_of(outer.pk, message)
     assert not models.RunSecret.objects.filter(pk=key).exists()
 
 
 def test_a_secret_ends_with_its_time(settings: Any, hand: Hand) -> None:
-    key = run_secrets.key_of("home", "owner", "m")
-    bridge.do(run_secrets.StoreSecrets(run_secrets.row_of(key, {"bot_token": TOKEN})))
+    key, row = run_secrets.key_of("task", "m"), run_secrets.row_of("task", "m", {"bot_token": TOKEN})
+    assert row
+    with prepared() as cursor:
+        SECRETS.write(cursor, [row])
     assert asyncio.run(run_secrets.read(key)) == {"bot_token": TOKEN}
     hand.on(seconds=settings.A2A_SECRET_SECONDS + 1)
     assert asyncio.run(run_secrets.read(key)) == {}

@@ -1,7 +1,6 @@
 """Secrets of many messages together: one statement stores them, and one deletes them."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,31 +8,30 @@ from django.test.utils import CaptureQueriesContext
 
 from tasks_app import models, run_secrets
 from tasks_app.database.groups import do_group
+from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SECRETS
-from tasks_app.run_secrets import DeleteSecrets, StoreSecrets
+from tasks_app.run_secrets import DeleteSecrets
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
-KEYS = [run_secrets.key_of("home", "owner", f"message {number}") for number in range(20)]
+MESSAGES = [f"message {number}" for number in range(20)]
+KEYS = [run_secrets.key_of("task", message) for message in MESSAGES]
 
 
-def test_secrets_of_many_messages_are_one_statement(monkeypatch: pytest.MonkeyPatch) -> None:
-    write: Any = SECRETS.write
-    items = [StoreSecrets(run_secrets.row_of(key, {"bot_token": f"t{n}"})) for n, key in enumerate(KEYS)]
-    written: list[int] = []
-    monkeypatch.setattr(SECRETS, "write", lambda cursor, rows: written.append(len(rows)) or write(cursor, rows))
-    assert do_group(StoreSecrets, items) == [None] * len(KEYS)
-    assert written == [len(KEYS)]
-    for number, key in enumerate(KEYS):
-        assert asyncio.run(run_secrets.read(key)) == {"bot_token": f"t{number}"}
+def test_secrets_of_many_messages_are_deleted_by_one_statement() -> None:
+    rows = [run_secrets.row_of("task", message, {"bot_token": message}) for message in MESSAGES]
+    with prepared() as cursor:
+        SECRETS.write(cursor, [row for row in rows if row])
+    for key, message in zip(KEYS, MESSAGES, strict=True):
+        assert asyncio.run(run_secrets.read(key)) == {"bot_token": message}
     with CaptureQueriesContext(connection) as captured:
         assert do_group(DeleteSecrets, [DeleteSecrets(key) for key in KEYS[1:]]) == [None] * (len(KEYS) - 1)
     assert sum(query["sql"].startswith("DELETE") for query in captured.captured_queries) == 1
     assert list(models.RunSecret.objects.values_list("key", flat=True)) == [KEYS[0]]
 
 
-def test_a_later_secret_of_a_message_replaces_the_former() -> None:
-    former, later = (StoreSecrets(run_secrets.row_of(KEYS[0], {"bot_token": text})) for text in ("former", "later"))
-    assert former.unique() == later.unique()  # They never stand in one statement, which could not write both.
-    do_group(StoreSecrets, [former])
-    do_group(StoreSecrets, [later])
-    assert asyncio.run(run_secrets.read(KEYS[0])) == {"bot_token": "later"}
+def test_a_message_without_secrets_has_no_row() -> None:
+    assert run_secrets.row_of("task", "message", {}) is None
+
+
+def test_messages_with_one_id_in_two_tasks_have_secrets_of_their_own() -> None:
+    assert run_secrets.key_of("one", "message") != run_secrets.key_of("other", "message")
