@@ -1,5 +1,6 @@
 """kill -9 in the middle of a batch: each item has one task and one result, and the results keep their order."""
 
+import asyncio
 from typing import Any
 
 import psycopg
@@ -16,10 +17,14 @@ REPORTS = 20
 """The most reports of progress, as docs/systems/sparc-batches.md says."""
 
 
-async def execute(caller: Client, items: int) -> str:
-    """Return the task of a new batch, each of whose items has its number."""
+async def execute(caller: Client, items: int, seconds: float = 0.02) -> str:
+    """Return the task of a new batch, each of whose items has its number and takes so long."""
     messages = [
-        {"role": "user", "messageId": "any", "parts": [{"kind": "data", "data": {"number": number}}]}
+        {
+            "role": "user",
+            "messageId": "any",
+            "parts": [{"kind": "data", "data": {"number": number, "seconds": seconds}}],
+        }
         for number in range(items)
     ]
     params = {
@@ -66,11 +71,24 @@ def assert_progress_grows(seen: list[dict[str, int]], items: int) -> None:
     assert {one["total"] for one in seen} == {items}
 
 
-async def killed(plant: Plant, victim: Node, caller: Client, batch_id: str) -> Listener:
-    """Kill a process when a tenth of a batch has results, and return what a follower has seen at the end."""
+async def until_at_work(plant: Plant, victim: Node) -> None:
+    """Wait until a process runs an item of the batch: between two groups of items it has none."""
+    process = victim.process
+    assert process
+    query = f"select 1 from tasks_app_task where agent = 'piece' and lease_owner like '%:{process.pid}:%'"  # noqa: S608
+    async with asyncio.timeout(PATIENCE):
+        while not await asyncio.to_thread(rows, plant, query):  # noqa: ASYNC110  # another process writes them
+            await asyncio.sleep(0.01)
+
+
+async def killed(plant: Plant, victim: Node, caller: Client, batch_id: str, *, at_work: bool = False) -> Listener:
+    """Kill a process when a tenth of a batch has results, and return what a follower has seen at the end. With
+    `at_work` the process runs an item then."""
     async with listening(caller, "SubscribeToTask", {"id": batch_id}, after=1) as listener:
         await listener.until(lambda seen: len(results(seen)) >= ITEMS // 10, PATIENCE)
         assert len(results(listener)) < ITEMS
+        if at_work:
+            await until_at_work(plant, victim)
         victim.kill()
         await listener.end(2 * PATIENCE)
     assert listener.broke is None
@@ -83,8 +101,8 @@ async def test_500_items_over_two_workers_have_one_result_each_when_one_is_kille
     web = await plant.web(**AGENTS)
     victim, _ = await plant.worker(**AGENTS), await plant.worker(**AGENTS)
     async with client(web) as caller:
-        batch_id = await execute(caller, ITEMS)
-        listener = await killed(plant, victim, caller, batch_id)
+        batch_id = await execute(caller, ITEMS, seconds=0.3)
+        listener = await killed(plant, victim, caller, batch_id, at_work=True)
         task = await caller.get(batch_id)
     assert state(task) == "TASK_STATE_COMPLETED"
     assert_one_result_each(plant, batch_id, results(listener))
