@@ -1,5 +1,6 @@
 """The operation that begins a batch: it stores the batch, its items and its task, and answers with the task."""
 
+from datetime import datetime
 from functools import partial
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from a2a.batches import BatchInput, ExecuteBatch
 from a2a.dialects.json.json_1_0 import document, dumps, encode_message, event_document
 from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidParams, UnknownAgent, UnsupportedOperation
-from a2a.events import Event, StatusChanged, TaskCreated, fold, status_of
+from a2a.events import Event, StatusChanged, TaskCreated, fold
 from a2a.run import Preferences
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status, Task
@@ -128,10 +129,10 @@ def _item(batch_id: str, place: int, item: BatchInput) -> BatchItem:
     return BatchItem(batch_id=batch_id, place=place, about=item.task_id, message=message)
 
 
-def _task(request: ExecuteBatch, context: Context, batch_id: str) -> tuple[Create, TaskDocument]:
-    """Return the work item that stores the task of a batch, which is working from the first, and its document."""
-    caller, now, context_id = context.caller, clock.now(), own_context(batch_id)
+def _beginning(request: ExecuteBatch, batch_id: str, now: datetime) -> list[Event]:
+    """Return the first events of the task of a batch, which is working from the first."""
     asks = {"operation": request.operation, "items": len(request.items), "maxConcurrent": request.max_concurrent}
+    context_id = own_context(batch_id)
     message = Message(
         message_id=batch_id,
         role=Role.USER,
@@ -142,16 +143,19 @@ def _task(request: ExecuteBatch, context: Context, batch_id: str) -> tuple[Creat
     submitted = Status(state=TaskState.SUBMITTED, timestamp=now)
     metadata = (request.metadata or {}) | {"batchProcessing": True, "operation": request.operation}
     first = Task(id=batch_id, context_id=context_id, status=submitted, history=(message,), metadata=metadata)
-    events: list[Event] = [
-        TaskCreated(task=first),
-        StatusChanged(status=Status(state=TaskState.WORKING, timestamp=now)),
-    ]
+    return [TaskCreated(task=first), StatusChanged(status=Status(state=TaskState.WORKING, timestamp=now))]
+
+
+def _task(request: ExecuteBatch, context: Context, batch_id: str) -> tuple[Create, TaskDocument]:
+    """Return the work item that stores the task of a batch, and its document."""
+    caller, now = context.caller, clock.now()
+    events = _beginning(request, batch_id, now)
     final = document(fold(None, events), len(events), BATCH_AGENT)
     rows = [
         event_row(
-            event_document(event, task_id=batch_id, context_id=context_id, seq=seq),
+            event_document(event, task_id=batch_id, context_id=final.context_id, seq=seq),
             now=now,
-            actor=context.actor if status_of(event) == submitted else "keeper",
+            actor=context.actor if seq == 1 else "keeper",
         )
         for seq, event in enumerate(events, 1)
     ]
@@ -159,7 +163,7 @@ def _task(request: ExecuteBatch, context: Context, batch_id: str) -> tuple[Creat
         id=batch_id,
         tenant_id=caller.tenant_id,
         owner_id=caller.owner_id,
-        context_id=context_id,
+        context_id=final.context_id,
         agent=BATCH_AGENT,
         state=final.state,
         status=final.status,
