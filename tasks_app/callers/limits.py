@@ -40,10 +40,14 @@ class Limits:
         purses = self.purses_of(caller)
         if not purses:
             return
-        now = monotonic()
+        now, is_alone = monotonic(), self.bank.is_alone
         for place, purse in enumerate(purses):
             due = cost if cost < purse.burst else int(purse.burst)
-            if not purse.take_fresh(due, now) and not await self.bank.take(purse, due, now):
+            if is_alone:
+                is_paid = purse.take_here(due, now)
+            else:
+                is_paid = purse.take_fresh(due, now) or await self.bank.take(purse, due, now)
+            if not is_paid:
                 for other in purses[:place]:
                     other.give_back(min(cost, int(other.rate.burst)), monotonic())
                 raise purse.refusal(due, monotonic())

@@ -23,6 +23,9 @@ from tests.support import servers
 ORDERS = {signal.SIGINT, signal.SIGTERM}
 UNBOUNDED = dict.fromkeys(("A2A_OWNER_TASKS", "A2A_AGENT_TASKS", "A2A_TASKS"), "1000000")
 """Settings with which one caller queues all that the server takes."""
+USABLE = cores()
+"""The cores of this process before it pins anything. Inside a deployment it keeps to those of the load, and a second
+deployment beside the first needs the server's core again."""
 CALM_SECONDS = 120.0
 """After which a queue that does not empty is said to be stuck."""
 
@@ -171,7 +174,7 @@ class Deployment:
 @contextmanager
 def deployed(shape: Shape, **settings: str) -> Iterator[Deployment]:
     """Give the shape, started; all of it is gone at the end, which an impatient second Ctrl-C does not cut short."""
-    pins = pinning(shape, cores())
+    pins = pinning(shape, USABLE)
     with ExitStack() as stack:
         stack.callback(signal.pthread_sigmask, signal.SIG_UNBLOCK, ORDERS)
         try:
