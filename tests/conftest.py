@@ -27,15 +27,16 @@ from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
 from tasks_app import clock
-from tasks_app.callers import access, strangers
+from tasks_app.callers import access
 from tasks_app.callers.access import Caller
-from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import tally
+from tasks_app.limits import strangers
+from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.operations import list_totals
 from tasks_app.process import services
@@ -301,7 +302,8 @@ class Server(NamedTuple):
 
 
 _PEOPLE = """
-from tasks_app.callers import access, strangers
+from tasks_app.callers import access
+from tasks_app.limits import strangers
 access.new_key("developer", key="{owner}")
 access.new_key("colleague", key="{colleague}")
 access.new_key("stranger", tenant="abroad", key="{stranger}")

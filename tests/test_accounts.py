@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from a2a.errors import RateLimited, Unavailable
-from tasks_app.callers.accounts import LONGEST, Account, Count
+from tasks_app.limits.accounts import LONGEST, Account, Count
 from tests.support.accounts import holdings
 
 ANN, BOB, CEM = 1, 2, 3
@@ -28,7 +28,7 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr("tasks_app.callers.accounts.monotonic", lambda: now)
+    monkeypatch.setattr("tasks_app.limits.accounts.monotonic", lambda: now)
     return forward
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers import strangers
 from tasks_app.callers.peers import network_of, origin_of
-from tasks_app.callers.rates import Rate, TokenBuckets
+from tasks_app.limits import strangers
+from tasks_app.limits.rates import Rate, TokenBuckets
 
 
 def test_a_burst_is_admitted_up_to_the_bucket_and_no_further() -> None:

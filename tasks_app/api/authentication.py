@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from a2a.errors import TooManyCalls
 from tasks_app.callers.peers import origin_of, peer_of
-from tasks_app.callers.strangers import count_failure
+from tasks_app.limits.strangers import count_failure
 from tasks_app.models import OperatorToken
 from tasks_app.operators.second_factor import is_satisfied
 from tasks_app.operators.tokens import find_token

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from tasks_app.asgi.handler import send_refusal
-from tasks_app.callers.limits import limits
 from tasks_app.callers.paths import is_lean
+from tasks_app.limits.rate_limits import limits
 from tasks_app.process import services
 from tasks_app.process.connections import Early
 from tasks_app.transports.bodies import Gone, Intake, strangers

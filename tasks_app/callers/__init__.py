@@ -1,1 +1,1 @@
-"""Callers: API keys, scopes, ownership, limits for each owner, network addresses, reserved paths."""
+"""Callers, who ask: keys, tokens, scopes, ownership, network addresses, reserved paths."""

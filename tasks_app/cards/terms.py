@@ -8,8 +8,8 @@ from a2a.agents import Agent
 from a2a.requests import Invoke
 from a2a.tokens import tokens_of
 from a2a.types import Privacy, Terms
-from tasks_app.callers.limits import cost_of_send, default_rate
 from tasks_app.callers.schemes import auth
+from tasks_app.limits.rate_limits import cost_of_send, default_rate
 
 UNDECLARED = Privacy(
     pii=True,

@@ -11,7 +11,13 @@ from typing import Any, Self
 from django.db import transaction
 from msgspec import Struct
 
-from tasks_app.callers.budgets import (
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import RESERVATIONS
+from tasks_app.database.sql import on_postgres
+from tasks_app.database.work import GroupResult, Work
+from tasks_app.event_log.charged import by_budgets, orphan_rows
+from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
+from tasks_app.limits.budgets import (
     DRAW_POSTGRES,
     Charge,
     Draw,
@@ -21,12 +27,6 @@ from tasks_app.callers.budgets import (
     reserve,
     wait_briefly,
 )
-from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import RESERVATIONS
-from tasks_app.database.sql import on_postgres
-from tasks_app.database.work import GroupResult, Work
-from tasks_app.event_log.charged import by_budgets, orphan_rows
-from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
 
 SHARE = 16
 """The part of what is left of a budget that is lent."""

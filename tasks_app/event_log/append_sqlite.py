@@ -7,7 +7,6 @@ from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 
 from tasks_app import clock
-from tasks_app.callers.budgets import settle
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS
 from tasks_app.database.sql import VISIBLE, sqlite_time
@@ -23,6 +22,7 @@ from tasks_app.event_log.changes import (
 )
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.snapshots import stale, write_snapshot
+from tasks_app.limits.budgets import settle
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import dumps
 from a2a.states import TaskState
-from tasks_app.callers.budgets import settle, wait_briefly
 from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.changes import Appended
+from tasks_app.limits.budgets import settle, wait_briefly
 from tasks_app.models import Task
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,12 @@ from django.db import OperationalError, transaction
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.callers.budgets import Charge, existing, reserve, settle, share_out, wait_briefly
 from tasks_app.database.locks import is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import RESERVATIONS, ReservationRow
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.create import Create, KeyTarget, results_of, write_new
+from tasks_app.limits.budgets import Charge, existing, reserve, settle, share_out, wait_briefly
 
 ORPHAN_AFTER = timedelta(minutes=2)
 """The time after which the reservation of a quick agent's call is given back if the call has stored no task."""

@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.states import ACTIVE, RUNNABLE
-from tasks_app.callers.accounts import NOTHING, Count
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import among, one_of, sql_time
+from tasks_app.limits.accounts import NOTHING, Count
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table

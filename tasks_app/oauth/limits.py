@@ -10,8 +10,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers import strangers
 from tasks_app.callers.peers import origin_of, peer_of
+from tasks_app.limits import strangers
 
 View = Callable[..., Any]
 

@@ -4,7 +4,7 @@ from a2a.agents import Agent
 from a2a.money import HEADER
 from a2a.requests import SendMessage
 from a2a.spending import Spending
-from tasks_app.callers.budgets import Charge, budgets_of, refusal
+from tasks_app.limits.budgets import Charge, budgets_of, refusal
 from tasks_app.operations.plan import Plan
 
 

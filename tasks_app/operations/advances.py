@@ -6,10 +6,10 @@ from concurrent.futures import Future
 from functools import partial
 from time import monotonic
 
-from tasks_app.callers.budgets import Charge
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Lend, Release
 from tasks_app.ids import uuid7
+from tasks_app.limits.budgets import Charge
 
 log = logging.getLogger(__name__)
 SECONDS = 1.0

@@ -24,11 +24,11 @@ from a2a.shared_streams import ChunkRole, SharedStreamState
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role
 from tasks_app import clock
-from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import FindKey, ReadHead
 from tasks_app.event_log.readers import Reader, readers
+from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import DirectReply
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context

@@ -27,13 +27,13 @@ from tasks_app import clock
 from tasks_app.batches import results, rows
 from tasks_app.batches.rows import Progress, Turn
 from tasks_app.callers.access import sight
-from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Append, ReadTask, change
 from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
+from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.operations.operation import Context
 

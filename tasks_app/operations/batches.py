@@ -19,13 +19,13 @@ from a2a.types import Message, Part, Role, Status, Task
 from tasks_app import clock
 from tasks_app.batches.rows import BATCH_AGENT, begin
 from tasks_app.callers.access import check_right, check_tenant, for_agents
-from tasks_app.callers.accounts import account
 from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.scopes import READ
 from tasks_app.database.rows import KeyRow, TaskRow
 from tasks_app.database.work import Do
 from tasks_app.event_log import Create, event_row
 from tasks_app.ids import own_context, uuid7
+from tasks_app.limits.accounts import account
 from tasks_app.models import Batch, BatchItem
 from tasks_app.operations.attachments import check_references
 from tasks_app.operations.batch_keeper import keeper

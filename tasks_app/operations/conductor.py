@@ -21,13 +21,13 @@ from a2a.states import TERMINAL
 from a2a.types import Message, Role
 from a2a.workflows import Phase
 from tasks_app.callers.access import Caller
-from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.rules import rules_of
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
+from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context

@@ -40,11 +40,11 @@ from a2a.requests import (
 from a2a.states import TaskState
 from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SendInPhase, SetPhase, StreamInPhase
 from tasks_app.callers.access import Caller, check_right
-from tasks_app.callers.rates import SEND_COST
 from tasks_app.callers.scopes import CANCEL, READ, READ_STREAMS, READ_WEBHOOKS, WRITE, WRITE_STREAMS, WRITE_WEBHOOKS
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
+from tasks_app.limits.rates import SEND_COST
 from tasks_app.models import Task
 from tasks_app.operations import (
     batches,

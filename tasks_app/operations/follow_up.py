@@ -16,10 +16,10 @@ from a2a.types import Message, Status
 from tasks_app import clock
 from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.callers.access import for_agents, sight
-from tasks_app.callers.accounts import account
 from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts
+from tasks_app.limits.accounts import account
 from tasks_app.operations.admission import check_budget
 from tasks_app.operations.attachments import drop_files, store_parts
 from tasks_app.operations.choose_agent import check_agent_of

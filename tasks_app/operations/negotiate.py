@@ -5,9 +5,9 @@ from a2a.answers import Agreement, Offer
 from a2a.errors import BudgetExceeded, MissingScope, UnknownAgent
 from a2a.requests import Negotiate
 from tasks_app.callers.access import Caller, has_right, has_scopes
-from tasks_app.callers.budgets import ReadRoom, budgets_of
 from tasks_app.callers.permissions import may_ask
 from tasks_app.callers.scopes import WRITE
+from tasks_app.limits.budgets import ReadRoom, budgets_of
 from tasks_app.operations.choose_agent import address_agent, find_by_name
 from tasks_app.operations.operation import Context, Done, Grant
 

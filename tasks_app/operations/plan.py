@@ -10,8 +10,8 @@ from a2a.documents import TaskDocument
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Preferences, Run
 from a2a.types import Message
-from tasks_app.callers.budgets import Charge
 from tasks_app.database.rows import FileRow, KeyRow
+from tasks_app.limits.budgets import Charge
 from tasks_app.operations.operation import Context
 
 

@@ -16,8 +16,6 @@ from a2a.run import Preferences, Run
 from a2a.types import Role
 from tasks_app import clock
 from tasks_app.callers.access import check_right, check_tenant
-from tasks_app.callers.accounts import account
-from tasks_app.callers.budgets import Charge
 from tasks_app.callers.scopes import WRITE_WEBHOOKS
 from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import KeyRow
@@ -26,6 +24,8 @@ from tasks_app.event_log import FindKey, KeyTarget, Release, Reserve
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
+from tasks_app.limits.accounts import account
+from tasks_app.limits.budgets import Charge
 from tasks_app.memory.entries import holder_for
 from tasks_app.memory.runs import RunMemory
 from tasks_app.operations.admission import charge

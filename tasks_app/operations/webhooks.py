@@ -13,11 +13,11 @@ from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, List
 from a2a.types import PushConfig
 from tasks_app import clock
 from tasks_app.callers.access import sight
-from tasks_app.callers.buckets import Buckets
 from tasks_app.database.keyset import Keyset, Position, fetch_page
 from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Full, Register, Remove, register, remove
+from tasks_app.limits.buckets import Buckets
 from tasks_app.models import Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await, Context, Done, Grant

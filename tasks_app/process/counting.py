@@ -8,10 +8,10 @@ import threading
 from datetime import datetime
 
 from tasks_app import clock
-from tasks_app.callers.accounts import account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.event_log import count_unfinished
+from tasks_app.limits.accounts import account
 
 log = logging.getLogger(__name__)
 EVERY = 1.0

@@ -14,7 +14,6 @@ from django.conf import settings
 from tasks_app import webhooks
 from tasks_app.agent_files import folder
 from tasks_app.batches import rows as batch_rows
-from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import release_all
@@ -23,6 +22,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import tally
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.hints.redis_group import broadcast
+from tasks_app.limits.rate_limits import limits
 from tasks_app.operations.advances import advances
 from tasks_app.operations.batch_keeper import keeper
 from tasks_app.operations.conductor import conductor

@@ -9,7 +9,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from a2a.errors import RateLimited, Unavailable
-from tasks_app.callers.accounts import account
+from tasks_app.limits.accounts import account
 from tasks_app.process.progress import Progress
 
 LAST_SECONDS = 0.5

@@ -21,14 +21,14 @@ from a2a.errors import Error, Internal, InvalidKey, Unavailable
 from a2a.language import Language, Spelling
 from tasks_app import clock
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
-from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller
-from tasks_app.callers.accounts import Holding
 from tasks_app.callers.networks import admits
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
 from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.limits import strangers
+from tasks_app.limits.accounts import Holding
 from tasks_app.log_fields import words_of
 from tasks_app.transports.error_log import fields_of
 from tasks_app.transports.keys import CheckAgain, Proof, authenticate, check_again, find_again

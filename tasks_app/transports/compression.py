@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
-from tasks_app.callers.accounts import Holding
+from tasks_app.limits.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.http import LargeResponse
 

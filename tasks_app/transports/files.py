@@ -13,9 +13,9 @@ from django.utils.http import content_disposition_header
 
 from a2a.errors import TooManyCalls
 from a2a.files import ID
-from tasks_app.callers import strangers
 from tasks_app.database.bridge import bridge
 from tasks_app.files import FindFile, find_problem, path_of, storage
+from tasks_app.limits import strangers
 from tasks_app.models import File
 from tasks_app.transports.http import find_origin
 

@@ -22,12 +22,13 @@ from a2a.envelopes.bare import NoSuchVerb, find
 from a2a.envelopes.body import read_json
 from a2a.errors import Error, InvalidKey, InvalidRequest, MethodNotFound, ParseError, TooManyCalls
 from a2a.language import Language, Method
-from tasks_app.callers import access, strangers
+from tasks_app.callers import access
 from tasks_app.callers.api_keys import LONGEST, digests_of
 from tasks_app.callers.peers import origin_of, peer_in
 from tasks_app.callers.schemes import Evidence, challenge, evidence_in
 from tasks_app.exchanges.refusals import tally
 from tasks_app.ids import uuid7
+from tasks_app.limits import strangers
 from tasks_app.process.connections import Early, Whole
 from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.http import header_of, headers_of, request_id_in

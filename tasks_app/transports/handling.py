@@ -21,11 +21,11 @@ from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.access import Caller
-from tasks_app.callers.accounts import Holding, account
-from tasks_app.callers.limits import limits
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
+from tasks_app.limits.accounts import Holding, account
+from tasks_app.limits.rate_limits import limits
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, date, fault

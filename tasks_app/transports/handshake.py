@@ -15,15 +15,16 @@ from django.http import HttpRequest, HttpResponse
 from a2a import languages
 from a2a.agents import registry
 from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable
-from tasks_app.callers import strangers, tickets
+from tasks_app.callers import tickets
 from tasks_app.callers.access import Caller, FindCaller
-from tasks_app.callers.accounts import Holding, account
 from tasks_app.callers.credentials import decode
 from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.paths import RESERVED
 from tasks_app.callers.permissions import may_see
 from tasks_app.callers.schemes import Evidence, evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
+from tasks_app.limits import strangers
+from tasks_app.limits.accounts import Holding, account
 from tasks_app.transports.call import Call
 from tasks_app.transports.frames import adapt
 from tasks_app.transports.http import Refusal, call_of, fault_of_key, over_limit, refuse

@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 
 from a2a import sse
 from a2a.documents import Encoded, Pieces
-from tasks_app.callers.limits import limits
+from tasks_app.limits.rate_limits import limits
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compress

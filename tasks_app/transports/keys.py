@@ -8,13 +8,13 @@ from msgspec import Struct
 from a2a.errors import ExpiredKey, InvalidKey, Unauthenticated
 from a2a.language import Spelling
 from tasks_app import clock
-from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.last_use import last_uses
 from tasks_app.callers.schemes import Evidence, scheme_of
 from tasks_app.callers.scopes import Right
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
+from tasks_app.limits import strangers
 
 TRUSTED_SECONDS = 1.0
 """Seconds for which a caller is cached. A revoked key works no longer than this."""

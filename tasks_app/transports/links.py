@@ -27,7 +27,6 @@ from a2a.sse import last_seen
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
-from tasks_app.callers import strangers
 from tasks_app.callers.access import sight
 from tasks_app.callers.networks import admits
 from tasks_app.callers.permissions import shows
@@ -36,6 +35,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Head, ReadHead
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits import strangers
 from tasks_app.operations import authorize
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.handling import handle, handle_own

@@ -11,8 +11,8 @@ from a2a.choice import CallError
 from a2a.envelopes import Wrapping
 from a2a.errors import Error, NotOverTls
 from a2a.language import Language, Method, may_stream
-from tasks_app.callers.limits import limits
 from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.limits.rate_limits import limits
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import authorize
 from tasks_app.transports.call import Call

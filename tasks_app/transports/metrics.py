@@ -15,10 +15,10 @@ from a2a.errors import TooManyCalls
 from a2a.states import TaskState
 from a2a.types import Json
 from tasks_app import counters
-from tasks_app.callers.strangers import count_failure
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.exchanges.recent import recent_calls
+from tasks_app.limits.strangers import count_failure
 from tasks_app.operators.tokens import find_token
 from tasks_app.process.health import count_unfinished
 from tasks_app.transports.http import find_origin

@@ -19,9 +19,9 @@ from a2a.errors import (
 from a2a.language import Language
 from a2a.requests import Request
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
-from tasks_app.callers.limits import limits
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.rate_limits import limits
 from tasks_app.operations import Context, authorize, cost_of, perform
 from tasks_app.transports.call import Call, fault
 from tasks_app.transports.error_log import log_refusal

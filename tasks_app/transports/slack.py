@@ -11,11 +11,11 @@ from msgspec import UNSET
 from a2a import languages
 from a2a.envelopes.body import read_json
 from a2a.errors import Error, InvalidRequest, ParseError, TooManyCalls, Unavailable
-from tasks_app.callers import strangers
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits import strangers
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.slack import arrivals, workspaces
 from tasks_app.slack.extra import is_on

@@ -19,11 +19,11 @@ from a2a.shared_streams import SharedStreamDocument
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app import clock
-from tasks_app.callers.accounts import Holding
 from tasks_app.event_log.readers import LogReader, LogRow, readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
+from tasks_app.limits.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
 from tasks_app.transports.call import fault

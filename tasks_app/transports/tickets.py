@@ -11,8 +11,8 @@ from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.api_keys import digests_of
 from tasks_app.callers.credentials import encode, reference_to
-from tasks_app.callers.limits import limits
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.rate_limits import limits
 from tasks_app.transports.call import Call
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
 from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of, over_limit

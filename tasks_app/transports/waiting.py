@@ -11,10 +11,10 @@ from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
 from a2a.errors import Error
 from a2a.language import Language
-from tasks_app.callers.accounts import Holding
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
+from tasks_app.limits.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault

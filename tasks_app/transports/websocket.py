@@ -18,8 +18,8 @@ from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Member
 from a2a.errors import Error, InvalidRequest, RateLimited
 from tasks_app.callers.access import Caller
-from tasks_app.callers.accounts import Holding, account
 from tasks_app.database.work import Work
+from tasks_app.limits.accounts import Holding, account
 from tasks_app.process.sockets import SOCKET
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.endings import end_stream

@@ -4,11 +4,11 @@ import logging
 
 from django.db import transaction
 
-from tasks_app.callers.budgets import orphans, settle, wait_briefly
 from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.prepared import prepared
 from tasks_app.database.work import DoApart
+from tasks_app.limits.budgets import orphans, settle, wait_briefly
 
 log = logging.getLogger(__name__)
 

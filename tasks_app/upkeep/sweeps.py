@@ -11,10 +11,10 @@ from contextlib import suppress
 from django.conf import settings
 
 from tasks_app import files
-from tasks_app.callers.limits import limits
 from tasks_app.database.locks import LockRefused
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
+from tasks_app.limits.rate_limits import limits
 from tasks_app.upkeep.expiry import expire
 from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.leases import reclaim_tasks

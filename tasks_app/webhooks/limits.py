@@ -8,7 +8,7 @@ from typing import Protocol
 
 from django.conf import settings
 
-from tasks_app.callers.buckets import Buckets
+from tasks_app.limits.buckets import Buckets
 from tasks_app.outbound import dialling as outbound
 
 AT_A_HOST = 8

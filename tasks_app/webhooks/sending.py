@@ -20,12 +20,12 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
 from tasks_app import clock
-from tasks_app.callers.buckets import Buckets
 from tasks_app.database.bridge import bridge
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
 from tasks_app.hints import hints
+from tasks_app.limits.buckets import Buckets
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.handshake import Handshakes

@@ -19,13 +19,13 @@ from a2a.requests import Execute
 from a2a.states import QUIET
 from a2a.types import Artifact, Json
 from tasks_app.callers.access import Caller, sight
-from tasks_app.callers.limits import cost_of_send, limits
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.ids import uuid7
+from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.masking import MASK
 from tasks_app.operations import Context, perform
 from tasks_app.operations.waiting import RETRY_SECONDS

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tasks_app.callers.banks import Bank
-from tasks_app.callers.purses import LEASE_SECONDS, Purse
-from tasks_app.callers.rates import Rate
+from tasks_app.limits.banks import Bank
+from tasks_app.limits.purses import LEASE_SECONDS, Purse
+from tasks_app.limits.rates import Rate
 from tests.faults.clients import envelope
 from tests.faults.conftest import Plant
 from tests.faults.nodes import KEY, Node

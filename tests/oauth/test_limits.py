@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from tasks_app.callers import strangers
+from tasks_app.limits import strangers
 from tasks_app.oauth.limits import limit_wrong
 
 

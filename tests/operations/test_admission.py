@@ -13,9 +13,9 @@ from django.test import AsyncClient, AsyncRequestFactory
 from a2a.errors import RateLimited, Unavailable
 from a2a.requests import CancelTask
 from a2a.states import TaskState
-from tasks_app.callers.accounts import Account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
+from tasks_app.limits.accounts import Account
 from tasks_app.models import IdempotencyKey, Task
 from tasks_app.operations.dispatcher import _drive
 from tasks_app.operations.operation import Await, CallerLeft, Context, Grant, Wait
@@ -221,7 +221,7 @@ async def test_a_stream_that_is_refused_gives_its_place_back_at_once(account: Ac
 
 @pytest.mark.usefixtures("service")
 def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
-    from tasks_app.callers.accounts import account
+    from tasks_app.limits.accounts import account
 
     def known() -> int:
         return account.counted.get(f"owner:{owner.caller.owner_id}", 0)

@@ -11,10 +11,10 @@ from a2a.errors import Unavailable
 from a2a.money import MICRO
 from a2a.requests import CancelTask, SendMessage
 from a2a.types import Message
-from tasks_app.callers.budgets import Charge
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import CreateSettled, Lend, Reserve
 from tasks_app.ids import uuid7
+from tasks_app.limits.budgets import Charge
 from tasks_app.models import Budget, Reservation, Task
 from tasks_app.operations import Context, dispatcher, perform
 from tasks_app.operations import advances as room

@@ -9,11 +9,11 @@ import pytest
 from a2a.errors import BudgetExceeded, Unavailable
 from a2a.money import MICRO
 from a2a.requests import CancelTask
-from tasks_app.callers import budgets as stored_budgets
-from tasks_app.callers.budgets import Charge
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Release, Reserve, claim
 from tasks_app.ids import uuid7
+from tasks_app.limits import budgets as stored_budgets
+from tasks_app.limits.budgets import Charge
 from tasks_app.models import Budget, IdempotencyKey, Principal, Reservation, Task
 from tasks_app.operators.budgets import describe, find_budget
 from tasks_app.upkeep.leases import reclaim_tasks

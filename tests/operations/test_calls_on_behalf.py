@@ -15,9 +15,9 @@ from a2a.shared_streams import ChunkRole
 from a2a.types import Part
 from a2a.workflows import ExecuteWorkflow, Phase, SendInPhase, SetPhase
 from tasks_app.batches.rows import take_turns
-from tasks_app.callers.limits import limits
-from tasks_app.callers.rates import Rate
 from tasks_app.callers.rules import Rule
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import Rate
 from tasks_app.models import AgentAnswer, Batch, BatchItem, Task, Workflow
 from tasks_app.operations.batch_keeper import advance
 from tasks_app.operations.conductor import Conductor

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from a2a.errors import TooManyCalls
 from a2a.requests import GetTask, ListTasks, Request, SendMessage
 from a2a.workflows import SendInPhase, StreamInPhase
-from tasks_app.callers import limits as module
 from tasks_app.callers.access import Caller
-from tasks_app.callers.limits import limits
-from tasks_app.callers.purses import Purse
-from tasks_app.callers.rates import Rate
+from tasks_app.limits import rate_limits as module
+from tasks_app.limits.purses import Purse
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import Rate
 from tasks_app.models import Act, RateLimit
 from tasks_app.operations import OPERATIONS, cost_of
 from tasks_app.operators import rate_limits

@@ -9,8 +9,9 @@ from django.test import Client
 
 from tasks_app import clock
 from tasks_app.api.resources import RESOURCES
-from tasks_app.callers import access, strangers
+from tasks_app.callers import access
 from tasks_app.ids import uuid7_at
+from tasks_app.limits import strangers
 from tasks_app.models import Act, ApiKey, OperatorToken, Principal
 from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER

@@ -1,6 +1,6 @@
 """The books of an account, as tests read them."""
 
-from tasks_app.callers.accounts import Account
+from tasks_app.limits.accounts import Account
 
 
 def holdings(account: Account) -> list[tuple[str, int | None, int]]:

@@ -16,8 +16,8 @@ from a2a.run import Run
 from a2a.signatures import ALGORITHMS, BadSignature, new_key, verify
 from a2a.types import Message, Part, Role
 from tasks_app import counters
-from tasks_app.callers.limits import limits
 from tasks_app.cards.terms import terms_of
+from tasks_app.limits.rate_limits import limits
 from tasks_app.models import IdempotencyKey, ServiceAccount, Task
 from tasks_app.operations import Context, perform_now
 from tasks_app.operations.fitness import fit

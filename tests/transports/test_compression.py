@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
-from tasks_app.callers.accounts import Account
+from tasks_app.limits.accounts import Account
 from tasks_app.transports.compression import LEAST, compress, takes_gzip
 
 REQUESTS = RequestFactory()

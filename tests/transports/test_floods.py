@@ -10,8 +10,8 @@ import pytest
 
 from a2a.errors import TooManyCalls
 from tasks_app.asgi.handler import LeanHandler
-from tasks_app.callers import strangers
 from tasks_app.exchanges.refusals import RECORDED, tally
+from tasks_app.limits import strangers
 from tasks_app.transports import keys
 from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand

@@ -15,8 +15,8 @@ from a2a.documents import Pieces
 from a2a.errors import Unavailable
 from a2a.files import MARK
 from tasks_app.asgi.handler import PIECE, _send_chunks, _send_pieces
-from tasks_app.callers.accounts import Account
 from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.limits.accounts import Account
 from tasks_app.off_loop import LARGE
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context

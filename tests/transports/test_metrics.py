@@ -11,10 +11,10 @@ from django.test import AsyncClient
 from orjson import dumps
 
 from tasks_app import __version__, clock
-from tasks_app.callers import strangers
 from tasks_app.counters import ALL, agent_calls
 from tasks_app.event_log import create_many
 from tasks_app.exchanges.recent import RecentCalls, Summary
+from tasks_app.limits import strangers
 from tasks_app.models import Process
 from tasks_app.process.health import Load, Report, loads, reports
 from tasks_app.process.vitals import pulse

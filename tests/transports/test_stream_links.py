@@ -16,10 +16,10 @@ from a2a.requests import CancelTask
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers.access import revoke
-from tasks_app.callers.accounts import account
 from tasks_app.callers.stream_links import EXPIRED, UNSIGNED, read_link
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.accounts import account
 from tasks_app.models import Act, ApiKey, Exchange, ExchangeBody, RefusedCalls, Task
 from tasks_app.operations import Context, perform
 from tasks_app.transports import streams

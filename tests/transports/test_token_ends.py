@@ -11,9 +11,9 @@ from websockets import InvalidStatus
 from a2a import sse
 from tasks_app import clock
 from tasks_app.asgi.handler import LeanHandler
-from tasks_app.callers.accounts import account as accounts
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.accounts import account as accounts
 from tasks_app.models import Exchange, ServiceAccount, SocketTicket, Task
 from tasks_app.transports import keys, streams, waiting, websocket
 from tests.conftest import NO_TLS, PATIENCE

@@ -7,9 +7,10 @@ import pytest
 from django.db import OperationalError
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers import access, strangers
+from tasks_app.callers import access
 from tasks_app.callers.access import MANY_MISSES, FindStored, Misses
 from tasks_app.exchanges.refusals import tally
+from tasks_app.limits import strangers
 from tasks_app.transports import floods
 from tasks_app.transports.floods import refuse_early
 from tasks_app.transports.unknown_keys import LookUps

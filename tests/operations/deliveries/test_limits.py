@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from a2a.errors import RateLimited
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
-from tasks_app.callers.buckets import Buckets
 from tasks_app.event_log.outbox import END_ADDRESSES
+from tasks_app.limits.buckets import Buckets
 from tasks_app.models import Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
@@ -322,7 +322,7 @@ def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
 
 
 def test_buckets_that_are_full_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks_app.callers.buckets.MAX_BUCKETS", 3)
+    monkeypatch.setattr("tasks_app.limits.buckets.MAX_BUCKETS", 3)
     buckets, now = Buckets(lambda: 60.0), clock.now()
     for owner_id in range(3):
         assert buckets.use(owner_id, 60 * owner_id + 1, now)

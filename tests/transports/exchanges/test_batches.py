@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from a2a.errors import RateLimited
-from tasks_app.callers.accounts import account
 from tasks_app.exchanges.responses import response_text
+from tasks_app.limits.accounts import account
 from tasks_app.models import Task
 from tasks_app.transports import receiving
 from tests.conftest import Person
@@ -124,7 +124,7 @@ def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
             super().__init__(*arguments, **facts)
             errors.append(self)
 
-    monkeypatch.setattr("tasks_app.callers.accounts.RateLimited", Spied)
+    monkeypatch.setattr("tasks_app.limits.accounts.RateLimited", Spied)
     post([call("GetTask", {"id": task}, 1), call("GetTask", {"id": task}, 2)])
     [error] = errors
     assert error.__traceback__ is None

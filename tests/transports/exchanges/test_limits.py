@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import AsyncClient
 
-from tasks_app.callers.limits import limits
+from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Task
 from tests.conftest import Person, person
 from tests.support.exchanges import recorded

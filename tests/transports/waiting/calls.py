@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from tasks_app.callers.accounts import account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.accounts import account
 from tasks_app.models import Exchange, Task
 from tasks_app.operations import waiting as operation
 from tasks_app.transports.waiting import Unfinished

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from a2a.requests import CancelTask
-from tasks_app.callers.accounts import account
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.accounts import account
 from tasks_app.models import Exchange, ExchangeBody, Task
 from tasks_app.transports import waiting
 from tests.conftest import PATIENCE, Person

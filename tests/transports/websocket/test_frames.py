@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from websockets import ClientConnection
 
-from tasks_app.callers.accounts import account
+from tasks_app.limits.accounts import account
 from tests.conftest import Person, Server
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import PARAMETERS, bearer, call, dialled, message, next_frame, streaming

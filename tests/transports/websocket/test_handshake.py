@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tasks_app.callers.accounts import account
+from tasks_app.limits.accounts import account
 from tasks_app.transports.websocket import WebSocket
 from tests.conftest import Person, Server
 from tests.support.accounts import holdings

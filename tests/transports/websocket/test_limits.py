@@ -9,8 +9,8 @@ from websockets import ClientConnection
 from websockets.frames import Frame, Opcode
 
 from tasks_app.callers.access import revoke
-from tasks_app.callers.accounts import account
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.accounts import account
 from tasks_app.models import ApiKey, Exchange
 from tasks_app.process import services
 from tasks_app.process.connections import Connection

@@ -15,8 +15,8 @@ from tasks_app import clock
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.callers import tickets
 from tasks_app.callers.access import digests, revoke
-from tasks_app.callers.accounts import account
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.accounts import account
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, SocketTicket
 from tasks_app.transports import keys, websocket
 from tests.conftest import NO_TLS, PATIENCE, Person, Server

@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 
-from tasks_app.callers.purses import LEASE_SECONDS, Purse, Waiter, Wish
+from tasks_app.limits.purses import LEASE_SECONDS, Purse, Waiter, Wish
 
 log = logging.getLogger(__name__)
 PATIENCE = 0.1

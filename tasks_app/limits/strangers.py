@@ -12,7 +12,7 @@ from django.conf import settings
 from msgspec import Struct
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.rates import Rate, TokenBuckets
+from tasks_app.limits.rates import Rate, TokenBuckets
 
 failures = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_FAILURES, settings.A2A_ADDRESS_FAILURES))
 """The wrong credentials that each address may still try."""

@@ -11,7 +11,7 @@ from collections import deque
 from msgspec import Struct
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.rates import Rate
+from tasks_app.limits.rates import Rate
 
 LEASE_SECONDS = 1.0
 """Seconds for which tokens are lent."""
