@@ -20,7 +20,7 @@ from tasks_app.ids import uuid7
 from tasks_app.models import AgentAnswer, Participant, Principal, SharedStream
 from tasks_app.operations.attachments import check_references
 from tasks_app.operations.operation import Context, Done, Follow, Grant
-from tasks_app.shared_streams.log import Entry, Place, Write, append, begin, check_room, extend
+from tasks_app.shared_streams.log import Entry, Place, Write, append, begin, check_room, extend, resume
 from tasks_app.shared_streams.reading import ReadSharedStream
 from tasks_app.shared_streams.translation import digest_of, encode_parts, state_entry
 
@@ -103,11 +103,15 @@ async def _resume(request: StartSharedStream, context: Context) -> SharedStreamD
     stream = await find(context, request.stream_id or "")
     if stream.state is SharedStreamState.CLOSED:
         raise SharedStreamClosed(streamId=stream.id)
-    if added := await _participants(request, context.caller, stream.id):
-        await _write(context, partial(extend, stream.id, added, context.exchange.entry()))
+    caller, added = context.caller, await _participants(request, context.caller, stream.id)
     if stream.state is SharedStreamState.PAUSED:
-        await _set_state(context, stream.id, SharedStreamState.ACTIVE, "resumed")
-    return await find(context, stream.id) if added or stream.state is SharedStreamState.PAUSED else stream
+        change = state_entry(caller.name, SharedStreamState.ACTIVE, "resumed", principal_id=caller.owner_id)
+        await _write(context, partial(resume, stream.id, added, change, context.exchange.entry()))
+    elif added:
+        await _write(context, partial(extend, stream.id, added, context.exchange.entry()))
+    else:
+        return stream
+    return await find(context, stream.id)
 
 
 async def _participants(request: StartSharedStream, caller: Caller, stream_id: str) -> list[Participant]:
@@ -197,17 +201,11 @@ async def end(request: EndSharedStream, context: Context) -> Grant:
     check_tenant(context.caller, request.tenant)
     if len(request.reason) > MAX_REASON:
         raise InvalidParams(("reason", f"must have {MAX_REASON:,} characters at most"))
-    stream = await find(context, request.stream_id)
+    caller, stream = context.caller, await find(context, request.stream_id)
     state = SharedStreamState.PAUSED if request.pauses else SharedStreamState.CLOSED
-    await _set_state(context, stream.id, state, request.reason)
+    change = state_entry(caller.name, state, request.reason, principal_id=caller.owner_id)
+    await _write(context, partial(append, stream.id, [change], entry=context.exchange.entry()))
     return Done(await find(context, stream.id))
-
-
-async def _set_state(context: Context, stream_id: str, state: SharedStreamState, reason: str) -> None:
-    """Append the chunk that sets a state, in the name of the caller."""
-    caller = context.caller
-    change = state_entry(caller.name, state, reason, principal_id=caller.owner_id)
-    await _write(context, partial(append, stream_id, [change], entry=context.exchange.entry()))
 
 
 async def _write(context: Context, change: Callable[[], R]) -> R:

@@ -104,6 +104,16 @@ def extend(stream_id: str, participants: Sequence[Participant], entry: AuditRow 
         AUDIT.write(cursor, [entry] if entry else [])
 
 
+def resume(stream_id: str, participants: Sequence[Participant], change: Entry, entry: AuditRow | None) -> None:
+    """Add participants to a shared stream and append the chunk that makes it active, or do neither.
+
+    Raises the errors of extend() and append().
+    """
+    with transaction.atomic():
+        extend(stream_id, participants, None)
+        append(stream_id, [change], entry=entry)
+
+
 def check_room(participants: int) -> None:
     """Check the number of participants of a shared stream. Raises InvalidParams."""
     most = settings.A2A_SHARED_STREAM_PARTICIPANTS

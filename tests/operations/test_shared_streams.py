@@ -36,7 +36,7 @@ from tasks_app.database.sql import on_postgres
 from tasks_app.ids import uuid7
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.operations import Follow
-from tasks_app.shared_streams.log import append
+from tasks_app.shared_streams.log import append, resume
 from tasks_app.shared_streams.translation import state_entry
 from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.row_kinds import ROW_KINDS
@@ -187,6 +187,29 @@ def test_a_paused_stream_takes_nothing_until_it_is_resumed(owner: Person, collea
     assert ask(colleague, StartSharedStream(stream_id=stream.id)).state is SharedStreamState.ACTIVE
     say(colleague, stream.id)
     assert texts(stream.id) == ["lunch", "resumed", "hello"]
+
+
+@pytest.mark.parametrize("name", ["colleague", "echo"])
+def test_a_paused_stream_is_resumed_and_gets_participants_in_one_call(
+    owner: Person, colleague: Person, name: str
+) -> None:
+    stream = start(owner)
+    end(owner, stream.id, "lunch", pauses=True)
+    resumed = ask(owner, StartSharedStream(stream_id=stream.id, participants=(name,)))
+    assert (resumed.state, resumed.participants) == (SharedStreamState.ACTIVE, ("owner", name))
+    say(owner, stream.id)
+    assert texts(stream.id) == ["lunch", "resumed", "hello"]
+
+
+def test_a_stream_that_is_closed_meanwhile_gets_no_participants(owner: Person, colleague: Person) -> None:
+    stream = start(owner)
+    end(owner, stream.id, pauses=True)
+    added = [Participant(stream_id=stream.id, name="echo")]
+    change = state_entry("owner", SharedStreamState.ACTIVE, "resumed", principal_id=owner.caller.owner_id)
+    resume(stream.id, [], change, None)
+    with pytest.raises(SharedStreamClosed):
+        resume(stream.id, added, change, None)
+    assert list(Participant.objects.values_list("name", flat=True)) == ["owner"]
 
 
 def test_a_subscription_that_goes_on_leaves_a_pause_as_it_is(owner: Person) -> None:
