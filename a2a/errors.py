@@ -121,6 +121,10 @@ class Internal(Error):
     sentence = "Internal error"
 
 
+ABSENT_WEBHOOK = "webhookId"
+"""The fact of a TaskNotFound whose task exists, but not the webhook of it that the call asks for."""
+
+
 class TaskNotFound(Error):
     """The task or its webhook does not exist, or belongs to another owner: the answers are the same (A2A 1.0, 13.1)."""
 

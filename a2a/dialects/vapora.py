@@ -58,11 +58,20 @@ def encode_error(error: Error, code: int) -> Json:
     return {"code": code, "message": error.message, "data": data}
 
 
+def words(error: Error) -> Error:
+    """Return an operation's error in the words of VAPORA, where an absent webhook is no absent task: 404 is the task's
+    alone."""
+    if isinstance(error, errors.TaskNotFound) and errors.ABSENT_WEBHOOK in error.facts:
+        return InvalidParams(("params.pushNotificationConfigId", "must be the id of a webhook of the task"))
+    return v0_3.words(error)
+
+
 LANGUAGE = replace(
     v0_3.DIALECT,
     name="vapora",
     column=COLUMN,
     encode_error=encode_error,
+    words=words,
     errors_as_stream=False,
     on_cards=False,
     pushes_as=v0_3.DIALECT.name,

@@ -7,7 +7,7 @@ from math import ceil
 from django.conf import settings
 
 from a2a.answers import PushConfigPage
-from a2a.errors import InvalidParams, RateLimited, TaskNotFound
+from a2a.errors import ABSENT_WEBHOOK, InvalidParams, RateLimited, TaskNotFound
 from a2a.languages import push_of
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import PushConfig
@@ -99,7 +99,7 @@ async def get(request: GetPushConfig, context: Context) -> Grant:
     head = await find(context, request.task_id, request.tenant)
     row = await DoSlowly(lambda: _find(head.task_id, request))
     if row is None:
-        raise TaskNotFound(taskId=request.task_id)
+        raise TaskNotFound(taskId=request.task_id, **{ABSENT_WEBHOOK: request.id or ""})
     return _answer(context, _config_of(row))
 
 

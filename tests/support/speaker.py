@@ -73,6 +73,8 @@ class Speaker:
     """The number of a missing extension."""
     other_version_code = -32601
     """The number of a version that the server has, but not for the method or at the path."""
+    absent_webhook = -32001
+    """The number of a webhook that its task does not have."""
     default_webhook = False
     """A webhook without an id is the task's default."""
     nothing: ClassVar[Any] = {}

@@ -23,6 +23,7 @@ class VaporaSpeaker(OldSpeaker):
     always_has_reason = True
     versions: ClassVar[frozenset[str]] = frozenset({"0.3", "0.3.0", ""})
     other_version_code = -32009
+    absent_webhook = -32602
 
     def answer_of(self, status: int, answer: Any, wire: Any) -> Any:
         if isinstance(answer, list):

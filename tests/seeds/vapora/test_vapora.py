@@ -123,6 +123,16 @@ def test_the_example_of_the_text_is_what_the_server_answers(server: Server) -> N
     assert (answer["id"], answer["error"]["data"]["reason"]) == (7, "TASK_NOT_FOUND")
 
 
+def test_an_absent_webhook_is_not_an_absent_task(server: Server) -> None:
+    async def flow(client: VaporaClient) -> Any:
+        task = await client.send("hello", new_id(), **to("echo"))
+        return await client.call("tasks/pushNotificationConfig/get", {"id": task["id"]})
+
+    error = error_of(server.url, server.owner, flow)
+    assert isinstance(error, vapora.ServerError)
+    assert error.code == -32602
+
+
 # -------------------------------------------------------- on the way there
 
 

@@ -40,12 +40,12 @@ async def a_webhook_is_registered_read_listed_and_removed(cast: Cast) -> None:
     if cast.me.default_webhook:
         assert [config for _, config in cast.me.webhooks(await default)] == both[1:]
     else:
-        assert (await refusal(default))["code"] == -32001
+        assert (await refusal(default))["code"] == cast.me.absent_webhook
     second = "default" if cast.me.default_webhook else both[1]["id"]
     for name in ("mine", second, "mine"):
         assert await cast.me.ask("unpush", cast.me.webhook_id(task, name)) == cast.me.nothing
     assert cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task))) == []
-    assert (await refusal(cast.me.ask("pushed", cast.me.webhook_id(task, "mine"))))["code"] == -32001
+    assert (await refusal(cast.me.ask("pushed", cast.me.webhook_id(task, "mine"))))["code"] == cast.me.absent_webhook
 
 
 @chapter()
