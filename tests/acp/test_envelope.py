@@ -45,6 +45,12 @@ def test_the_id_comes_back_as_it_was_sent(owner: Person, rpc_id: Any) -> None:
     assert type(answer["id"]) is type(rpc_id)
 
 
+@pytest.mark.parametrize("method", ["tasks.", ".", "tasks.get ", "a.b.c", "täsks.get", "x\n."])
+def test_every_method_with_a_dot_is_refused_in_acp(owner: Person, method: str) -> None:
+    error = error_of(method, {}, owner.key)
+    assert (error["code"], error["data"]["suggestion"] != "") == (-32601, True)
+
+
 @pytest.mark.requirement("ACP-05")
 def test_a_notification_is_done_without_a_body(owner: Person) -> None:
     task = settled(owner.key, create(owner.key, "asks")["taskId"], "INPUT_REQUIRED")

@@ -47,7 +47,13 @@ WIRE: dict[str, Any] = {
     "url": URL,
     "provider": {"organization": "Example", "website": "https://example.com"},
     "capabilities": {"streaming": True, "pushNotifications": True, "fileUpload": True, "multimodal": True},
-    "authentication": {"schemes": ["oauth2", "bearer", "apikey"], "scopes": ["acp:agent:identify", "invoices:read"]},
+    "authentication": {
+        "schemes": ["oauth2", "bearer", "apikey"],
+        "scopes": [
+            *("acp:agent:identify", "acp:tasks:read", "acp:tasks:write", "acp:tasks:cancel"),
+            *("acp:streams:read", "acp:streams:write", "acp:notifications:receive"),
+        ],
+    },
     "skills": [
         {
             "id": "invoices-read-it",

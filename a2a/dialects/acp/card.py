@@ -11,6 +11,12 @@ from a2a.types import Card, Json, SecurityScheme, Skill
 
 IDENTIFY = "acp:agent:identify"
 """The scope that every call of ACP needs."""
+SCOPES = (
+    IDENTIFY,
+    *("acp:tasks:read", "acp:tasks:write", "acp:tasks:cancel"),
+    *("acp:streams:read", "acp:streams:write", "acp:notifications:receive"),
+)
+"""All scopes of ACP: every server knows them, whatever else it calls them."""
 Mode = Literal["text", "data", "file", "image", "audio"]
 Scheme = Literal["oauth2", "bearer", "apikey"]
 
@@ -92,7 +98,7 @@ def encode_card(card: Card) -> Json:
             file_upload="file" in modes,
             multimodal=not modes.isdisjoint({"image", "audio"}),
         ),
-        authentication=CardAuthentication(_schemes(card.security_schemes.values()), [IDENTIFY, *card.scopes]),
+        authentication=CardAuthentication(_schemes(card.security_schemes.values()), list(SCOPES)),
         skills=[_skill(skill, card) for skill in card.skills],
         metadata=CardMetadata(tags=sorted({tag for skill in card.skills for tag in skill.tags})),
     )

@@ -24,5 +24,5 @@ LANGUAGE = Language(
     encode_card=encode_card,
     push=following.PUSH,
 )
-ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"\w+(\.\w+)+"))
+ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"[^/]*\.[^/]*"))
 """The row of methods that are spelled with a dot."""

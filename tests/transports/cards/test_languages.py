@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tasks_app.callers.scopes import ACP
 from tests.support.doors import Door
 from tests.transports.cards.pages import CARD, got
 
@@ -16,7 +17,7 @@ def test_the_card_of_acp_is_asked_for_by_its_name(door: Door) -> None:
     card = json.loads(body)
     assert (status, "a2a-version" in headers) == (200, False)
     assert (card["name"], card["capabilities"]["pushNotifications"]) == ("echo", True)
-    assert card["authentication"]["scopes"][0] == "acp:agent:identify"
+    assert card["authentication"]["scopes"] == list(ACP)
     assert card["url"].endswith("/jsonrpc")
     assert got(door, OLD + "?language=acp", **{"If-None-Match": headers["etag"]})[0] == 304
 
