@@ -68,6 +68,8 @@ async def card(request: HttpRequest, file: CardFile, agent: str | None = None) -
     response = _respond(request, page, VERSION_HEADER, varying(), public=address in own())
     if versions:
         response[VERSION_HEADER] = ", ".join(versions)
+    if file == "card":
+        response[adr.LANGUAGE.agent_header] = name
     return response
 
 

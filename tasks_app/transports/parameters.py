@@ -12,6 +12,7 @@ from a2a.money import parse_usd
 from a2a.requests import (
     Describe,
     GetExtendedCard,
+    Negotiate,
     Request,
     SendMessage,
     SendToSharedStream,
@@ -33,8 +34,9 @@ def complete(call: Call, language: Language, kind: type[Request], request: Any) 
         raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
     if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
         request = replace(request, extensions=extensions)
-    if issubclass(kind, SendMessage) and (budget := call.metadata(BUDGET)) is not None:
-        request = replace(request, budget=_budget_of(budget))
+    if issubclass(kind, SendMessage | Negotiate) and (text := call.metadata(BUDGET)) is not None:
+        budget = _budget_of(text)
+        request = replace(request, budget=budget if request.budget is None else min(budget, request.budget))
     if issubclass(kind, BEGIN_SEVERAL) and call.metadata(BUDGET) is not None:
         # Without a refusal the caller would believe in a limit that there is not.
         raise InvalidParams((BUDGET, "limits one task, and this call may begin several: leave it out"))

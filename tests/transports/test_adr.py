@@ -81,6 +81,28 @@ def test_cards_are_as_their_schema_says() -> None:
     Draft202012Validator.check_schema(card["inputs"])
 
 
+def test_the_card_names_its_agent_in_its_head() -> None:
+    assert [Client().get(path)["X-Agent-ID"] for path in ("/card", "/agents/priced/card")] == ["echo", "priced"]
+
+
+@pytest.mark.requirement("ADR-02")
+@pytest.mark.parametrize(
+    ("header", "budget", "outcome"),
+    [("0.1", None, "refusal"), ("0.7", None, "degradation"), ("0.1", 1.0, "refusal"), ("1", 0.1, "refusal")],
+)
+def test_the_header_of_a_negotiation_limits_it_as_its_budget_does(
+    service: None, owner: Person, header: str, budget: float | None, outcome: str
+) -> None:
+    wish = {"capabilities": ["priced"]} | ({} if budget is None else {"budget_usd": budget})
+    answer = post("/negotiate", wish, f"Bearer {owner.key}", **{"x-budget-usd": header})
+    assert orjson.loads(answer.content)["outcome"] == outcome
+
+
+def test_a_header_of_a_negotiation_that_is_no_amount_is_refused(service: None, owner: Person) -> None:
+    answer = post("/negotiate", {}, f"Bearer {owner.key}", **{"x-budget-usd": "zz"})
+    assert (answer.status_code, "X-Budget-USD" in answer.content.decode()) == (400, True)
+
+
 @pytest.mark.requirement("ADR-15", "ADR-02", "ADR-03", "ADR-10")
 def test_answers_and_errors_are_as_their_schemas_say(service: None, owner: Person) -> None:
     key = f"Bearer {owner.key}"
