@@ -23,7 +23,7 @@ from tests.support.doors import LiveDoor
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.sparc_speaker import in_words_of_a2a
 from tests.support.speaker import Frame, Json, Refused
-from tests.support.vapora_speaker import CODES
+from tests.support.vapora_speaker import CODES, VaporaSpeaker
 from tests.support.zone_speaker import TOKEN, ZoneSpeaker
 
 
@@ -42,6 +42,8 @@ class ClientSpeaker(NewSpeaker):
             self.subscription_ends = self.default_webhook = True
             self.completed_mark = OldSpeaker.completed_mark
             self.webhook_version = OldSpeaker.webhook_version
+        if self.binding == VAPORA:
+            self.absent_webhook = VaporaSpeaker.absent_webhook
 
     def is_card(self, card: Json) -> None:
         assert card["capabilities"]["extendedAgentCard"] is True

@@ -83,9 +83,15 @@ def test_an_error_always_has_the_id_of_its_call(rpc_id: Any) -> None:
 
 
 def test_all_but_errors_and_deliveries_is_that_of_a2a_0_3() -> None:
-    same = {"methods", "encode_frame", "words", "push", "version", "encode_card", "spelling", "extensions_header"}
+    same = {"methods", "encode_frame", "push", "version", "encode_card", "spelling", "extensions_header"}
     assert [name for name in same if is_different(name)] == []
     assert vapora.LANGUAGE.pushes_as == v0_3.DIALECT.name
+
+
+def test_an_absent_task_keeps_the_words_of_a2a_0_3_and_an_absent_webhook_is_a_wrong_param() -> None:
+    task, webhook = errors.TaskNotFound(taskId="t"), errors.TaskNotFound(taskId="t", webhookId="w")
+    assert vapora.LANGUAGE.words(task) is v0_3.words(task)
+    assert isinstance(vapora.LANGUAGE.words(webhook), errors.InvalidParams)
 
 
 def is_different(name: str) -> bool:
