@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from a2a.errors import InvalidParams
+from a2a.errors import InvalidParams, ParseError
 from a2a.language import Dialect
 from a2a.languages import ALL, DIALECTS, KIN
 from a2a.requests import SendMessage
@@ -70,6 +70,15 @@ def test_without_a_version_each_name_is_in_its_newest_version() -> None:
     tables = [ALL.by_name["openrpc"], ALL.by_name["acp"], ALL.by_name["zone"], new, old]
     newest = {name: language.name for language in tables for name in language.methods}
     assert languages == newest | dict.fromkeys(added(oldest), "sparc")
+
+
+@pytest.mark.parametrize("version", [None, *(dialect.version for dialect in DIALECTS)])
+def test_a_body_that_cannot_be_read_has_an_error_of_every_method(version: str | None) -> None:
+    """Such a body names no method, so its error is in no language."""
+    description, neutral = rpc_description("rpc", version), ALL.endpoints["rpc"].neutral
+    answer = {"jsonrpc": "2.0", "id": None, "error": neutral.encode_error(ParseError(), -32700)}
+    for method in description.methods:
+        description.check_answer(method, answer)
 
 
 def test_a_method_says_its_scope_its_errors_and_whether_it_streams() -> None:

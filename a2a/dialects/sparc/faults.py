@@ -37,11 +37,11 @@ class ErrorData(Struct, rename="camel"):
 
 
 class Fault(Struct):
-    """An error of SPARC."""
+    """An error of SPARC. `data` is absent only if the body cannot be read."""
 
     code: int
     message: str
-    data: ErrorData
+    data: ErrorData | UnsetType = UNSET
 
 
 def encode_error(error: Error, code: int) -> Json:
