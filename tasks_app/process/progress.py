@@ -1,6 +1,8 @@
 """The progress of the reader on a connection of any door: it must take what is written for it within a time."""
 
 import fcntl
+import socket
+import struct
 import termios
 from array import array
 from typing import Any
@@ -9,6 +11,8 @@ from django.conf import settings
 
 MIN_PROGRESS = 16_384
 """Bytes that a reader must take within A2A_WRITE_SECONDS while more wait for it."""
+ACKNOWLEDGED, ACKNOWLEDGED_AT = struct.Struct("=Q"), 120
+"""The field `tcpi_bytes_acked` of Linux's `struct tcp_info`, and its place in bytes."""
 
 
 class Progress:
@@ -21,9 +25,9 @@ class Progress:
         self.in_buffer: tuple[float, int] | None = None
         """The time of the last look at a slow reader, and the bytes left to write then; None for a reader that keeps
         up."""
-        self.in_kernel: tuple[float, int] | None = None
-        """Like `in_buffer`, for an answer that is wholly in the kernel: the time, and the bytes not acknowledged
-        then."""
+        self.in_kernel: tuple[float, int, int] | None = None
+        """Like `in_buffer`, for answers that are wholly in the kernel: the time, the bytes not acknowledged then, and
+        all bytes acknowledged before."""
 
     def pause(self, now: float) -> None:
         """Begin to watch: the write buffer is full."""
@@ -49,29 +53,35 @@ class Progress:
         return remaining - self.in_buffer[1] < MIN_PROGRESS
 
     def is_unacknowledged(self, now: float, *, idle: bool) -> bool:
-        """Return whether the reader took less than MIN_PROGRESS bytes of an answer that is wholly in the kernel.
+        """Return whether the reader took less than MIN_PROGRESS bytes of answers that are wholly in the kernel.
 
-        The kernel holds megabytes. To the server such a connection is idle, and idle connections may stay for long.
+        The kernel holds megabytes. To the server such a connection is idle, and idle connections may stay for long. A
+        reader whose connection is in use may have a little left to acknowledge at every look, but each time another
+        answer.
         """
-        queued = _count_unacknowledged(self.transport) if idle else 0
-        if not queued:
+        counts = _count_kernel(self.transport) if idle else None
+        if counts is None or not counts[0]:
             self.in_kernel = None
             return False
+        queued, acknowledged = counts
         if self.in_kernel is None:
-            self.in_kernel = now, queued
+            self.in_kernel = now, queued, acknowledged
             return False
-        since, remaining = self.in_kernel
+        since, wanted, before = self.in_kernel
         if now - since < settings.A2A_WRITE_SECONDS:
             return False
-        self.in_kernel = now, queued
-        return remaining - queued < MIN_PROGRESS
+        self.in_kernel = now, queued, acknowledged
+        return acknowledged - before < min(wanted, MIN_PROGRESS)
 
 
-def _count_unacknowledged(transport: Any) -> int:
-    """Return the bytes that the kernel has sent or queued and the client has not acknowledged; 0 if it cannot tell."""
-    answer = array("i", [0])
+def _count_kernel(transport: Any) -> tuple[int, int] | None:
+    """Return the bytes that the client has not acknowledged yet, sent or queued, and all that it has; None if the
+    kernel cannot tell."""
+    queued = array("i", [0])
+    connection = transport.get_extra_info("socket")
     try:
-        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, answer)
-    except OSError:
-        return 0
-    return answer[0]
+        fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, queued)
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ACKNOWLEDGED_AT + ACKNOWLEDGED.size)
+        return queued[0], *ACKNOWLEDGED.unpack_from(info, ACKNOWLEDGED_AT)
+    except (OSError, AttributeError, struct.error):  # not Linux, or a kernel before 4.1
+        return None

@@ -191,8 +191,8 @@ def guesses(port: int, ends: float) -> None:
             number += 1
             wire.sendall(posted(body, f"tdk_guess-{port}-{number}"))
         for wire in wires:
-            while not wire.recv(1 << 16).endswith(b"}"):
-                pass
+            while not (answer := wire.recv(1 << 16)).endswith(b"}"):
+                assert answer, "the server has closed the connection of a caller who reads"
         time.sleep(max(0.0, due - time.monotonic()))
     print(number)  # noqa: T201  # for the test
 

@@ -14,7 +14,6 @@ from tasks_app.limits.accounts import account
 from tasks_app.models import ApiKey, Exchange
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
-from tasks_app.process.progress import MIN_PROGRESS, Progress
 from tasks_app.process.sockets import MAX_FRAGMENTS, Socket
 from tasks_app.transports import keys, streams, websocket
 from tests.conftest import PATIENCE, Person
@@ -252,32 +251,3 @@ async def test_pings_of_a_client_that_does_not_read_are_not_answered(
         await next_frame(client)
         assert not waiting.done()
         await (await client.ping("answered"))
-
-
-class Pipe:
-    """A transport with so many bytes left to write."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def get_write_buffer_size(self) -> int:
-        return self.left
-
-    def is_closing(self) -> bool:
-        return False
-
-
-def test_a_reader_must_take_some_bytes_in_time(settings: Any) -> None:
-    settings.A2A_WRITE_SECONDS = 10.0
-    pipe = Pipe(100_000)
-    progress = Progress(pipe)
-    assert not progress.is_too_slow(0.0)
-    progress.pause(0.0)
-    assert not progress.is_too_slow(9.9)
-    pipe.left -= MIN_PROGRESS
-    assert not progress.is_too_slow(10.0)
-    pipe.left -= MIN_PROGRESS - 1
-    assert not progress.is_too_slow(19.9)
-    assert progress.is_too_slow(20.0)
-    progress.resume()
-    assert not progress.is_too_slow(90.0)
