@@ -65,7 +65,7 @@ class Http:
             return
         except Refusal as refusal:
             sentence = HttpResponse(f"{refusal}\n", status=refusal.status, content_type="text/plain; charset=utf-8")
-            await send_refusal(sentence, receive, send)
+            await send_refusal(sentence, scope, receive, send)
         finally:
             intake.release()
 

@@ -26,7 +26,8 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.paths import is_signed
 from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
-from tasks_app.process.connections import CUT
+from tasks_app.process.connections import CUT, DROP
+from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
 from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, refuse_call
@@ -35,10 +36,6 @@ from tasks_app.transports.waiting import Unfinished
 
 log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
-"""The rest that a refused client may still send. Many clients read the answer only when they have sent all."""
-LINGER_PAUSE = 0.05
-"""Seconds between two reads of dropped bytes, to slow down a client that sends large bodies again and again."""
 PIECE = 65_536
 """Bytes of an answer that are sent at once."""
 MAX_CACHED_PATH = 128
@@ -90,7 +87,8 @@ class LeanHandler(ASGIHandler):
         except Gone:
             return
         except Refusal as refusal:
-            await send_refusal(await _encode_refusal(ASGIRequest(scope, BytesIO()), refusal), receive, send)
+            response = await _encode_refusal(ASGIRequest(scope, BytesIO()), refusal)
+            await send_refusal(response, scope, receive, send)
             return
         finally:
             intake.release()
@@ -122,23 +120,27 @@ async def _owner_of(scope: dict[str, Any], required: bool) -> int:
         return STRANGERS
 
 
-async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> None:
+async def send_refusal(response: HttpResponse, scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Send the answer at once, but end it only when the client has stopped sending.
 
     If the connection were closed earlier, the client would see a reset instead of the answer.
     """
     response["Connection"] = "close"
+    response["Content-Length"] = str(len(response.content))
     await send(_start(response))
     await send({"type": "http.response.body", "body": response.content, "more_body": True})
+    if drop := scope.get("extensions", {}).get(DROP):
+        drop()
+        return
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LINGER_SECONDS):
-            remaining = LINGER_BYTES
+        async with asyncio.timeout(MAX_SECONDS):
+            remaining = MAX_BYTES
             while remaining > 0:
                 message = await receive()
                 remaining -= len(message.get("body", b"")) or 1
                 if message["type"] == "http.disconnect" or not message.get("more_body"):
                     break
-                await asyncio.sleep(LINGER_PAUSE)
+                await asyncio.sleep(PAUSE)
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -13,6 +13,7 @@ import httptools
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from tasks_app.process.lingering import Lingering
 from tasks_app.process.progress import Progress
 
 HEAD_BYTES = 32_768
@@ -23,8 +24,8 @@ MAX_PIPELINE = 64
 """Requests that may wait on a connection for the answer of an earlier one."""
 TINY_BYTES, MAX_TINY = 16, 1_024
 """The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
-LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
-"""The rest that a refused client may still send. Many clients read the answer only when they have sent all."""
+MAX_UNREAD = 16_384
+"""Bytes of a body above which reading stops until the application has taken them. One read may bring more."""
 DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
 RECEIVE_BUFFER = 32_768
@@ -33,6 +34,9 @@ COMPLETE = "taskdesk.complete"
 """An ASGI extension in the scope of a request that has arrived completely: its body can be read without waiting."""
 CUT = "taskdesk.cut"
 """An ASGI extension: a function that ends the connection of an answer under way."""
+DROP = "taskdesk.drop"
+"""An ASGI extension: a function that drops the rest of the request. Call it when the whole answer has been sent with
+`Connection: close`, in place of the last message."""
 _CLOSE = (b"connection", b"close")
 SPARE = 16
 """The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
@@ -103,8 +107,8 @@ class Connection(HttpToolsProtocol):
     """The ASGI extensions of a request that has arrived completely."""
     pending = b""
     """Bytes that came while a complete request was being answered. They are parsed after its answer."""
-    dropped_bytes: int | None = None
-    """Bytes dropped since a refusal; None before one."""
+    lingering: Lingering | None = None
+    """Drops what still comes after a refusal; None before one."""
     reads_head = False
     """Whether the parser reports the end of a head at this moment, whose request may be answered early."""
     early: Early | None = None
@@ -121,7 +125,7 @@ class Connection(HttpToolsProtocol):
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         self.head_since = self.loop.time()
         self.refuse_early = getattr(self.app, "refuse_early", None)
-        self.extensions = {CUT: self.cut}
+        self.extensions = {CUT: self.cut, DROP: self.drop}
         self.complete = self.extensions | {COMPLETE: {}}
         self._set_timer()
         if Connection.limit is None:
@@ -171,10 +175,8 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------ what arrives
 
     def data_received(self, data: bytes) -> None:
-        if self.dropped_bytes is not None:
-            self.dropped_bytes += len(data)
-            if self.dropped_bytes > LINGER_BYTES:
-                self.transport.abort()
+        if self.lingering is not None:
+            self.lingering.drop(data)
             return
         current = self.current
         if current is not None and not current.response_complete and not current.more_body:
@@ -267,6 +269,8 @@ class Connection(HttpToolsProtocol):
             if self.tiny > MAX_TINY:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"The body comes in more than {MAX_TINY} tiny pieces.")
         super().on_body(body)
+        if len(self.cycle.body) > MAX_UNREAD:
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         self.reading_message = False
@@ -341,18 +345,28 @@ class Connection(HttpToolsProtocol):
             self.current.disconnected = True
         self.transport.close()
 
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer with an error and close after LINGER_SECONDS. Close at once if another answer is under way."""
-        current = self.current
-        if current is not None and not current.response_complete:
-            if current.response_started or not current.more_body:
-                self.transport.close()
-                return
-            # The refused bytes are the body of the current request, so the error is its answer.
-            current.disconnected = True
-            current.message_event.set()
+    def drop(self) -> None:
+        """End a connection whose answer has been sent, but drop the rest of its request first."""
+        if self.current is not None:
+            self.current.disconnected = True
+            self.current.body = bytearray()
+            self.current.message_event.set()
         _idle.pop(self, None)
-        self.dropped_bytes, self.head_since, self.early = 0, None, None
+        self.head_since = self.early = None
+        self.flow.resume_reading()
+        self.lingering = Lingering(self.transport, self.loop)
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answer with an error and close a moment later. Close at once if another answer is under way."""
+        current = self.current
+        if (
+            current is not None
+            and not current.response_complete
+            and (current.response_started or not current.more_body)
+        ):
+            self.transport.close()
+            return
+        # The refused bytes may be the body of the current request. Then the error is its answer.
         body = detail.encode()
         retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
         self.transport.write(
@@ -362,7 +376,7 @@ class Connection(HttpToolsProtocol):
         )
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        self.drop()
 
     # ------------------------------------------------------------------ what takes too long
 

@@ -75,6 +75,19 @@ def test_a_body_without_end_is_refused_on_every_path(server: Server, path: str) 
     assert spooled(server) == 0
 
 
+@pytest.mark.parametrize("path", PATHS[:2])
+def test_a_refused_client_has_the_whole_answer_while_it_still_sends(server: Server, path: str) -> None:
+    with wire(server) as connection:
+        connection.sendall(head(f"POST {path} HTTP/1.1", "Content-Length: 2000000") + b" " * 100)
+        reader = connection.makefile("rb")
+        fields = list(iter(reader.readline, b"\r\n"))
+        lengths = [int(field.split()[1]) for field in fields if field.lower().startswith(b"content-length:")]
+        assert b"413" in fields[0]
+        assert b"1000000" in reader.read(*lengths)
+        connection.sendall(b" " * 100_000)
+        assert reader.read() == b""
+
+
 @pytest.mark.parametrize("path", ["/admin/login/", "/nothing/here"])
 def test_a_body_that_stalls_is_given_up_on_paths_of_django(server: Server, path: str) -> None:
     began = time.monotonic()
