@@ -15,6 +15,7 @@ from tasks_app.asgi.cors import Cors  # noqa: E402
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
 from tasks_app.transports.floods import refuse_early  # noqa: E402
+from tasks_app.transports.unread import refuse_unread  # noqa: E402
 from tasks_app.transports.websocket import WebSocket  # noqa: E402
 
 if settings.A2A_SLACK:
@@ -27,6 +28,6 @@ http: App = Http(Cors(LeanHandler(), settings.A2A_CORS_ORIGINS), stock)
 if settings.A2A_LOG_CALLS:
     http = CallLog(http)
 # The log has a line for each call, so then every call goes through the door.
-early = None if settings.A2A_LOG_CALLS else refuse_early
-application = Application({"http": http, "websocket": WebSocket.as_asgi()}, early)
+early = () if settings.A2A_LOG_CALLS else (refuse_early, refuse_unread)
+application = Application({"http": http, "websocket": WebSocket.as_asgi()}, *early)
 """The doors of this server by the types of ASGI scopes. A further one is a row."""

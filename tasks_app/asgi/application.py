@@ -10,7 +10,7 @@ from tasks_app.asgi.handler import send_refusal
 from tasks_app.callers.paths import is_lean
 from tasks_app.limits.rate_limits import limits
 from tasks_app.process import services
-from tasks_app.process.connections import Early
+from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.bodies import Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
 
@@ -21,12 +21,15 @@ class Application:
     """Gives each connection to its door, and starts the background services under any ASGI server."""
 
     def __init__(
-        self, doors: Mapping[str, App], refuse_early: Callable[[dict[str, Any]], Early | None] | None = None
+        self,
+        doors: Mapping[str, App],
+        refuse_early: Callable[[dict[str, Any]], Early | None] | None = None,
+        refuse_unread: Callable[[dict[str, Any]], Whole | None] | None = None,
     ) -> None:
         self.doors = doors
         """The doors by the types of ASGI scopes, such as `http` and `websocket`."""
-        self.refuse_early = refuse_early
-        """Refuses requests before their door. Our own server calls it, and others do not."""
+        self.refuse_early, self.refuse_unread = refuse_early, refuse_unread
+        """These refuse requests before their door. Our own server calls them, and others do not."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

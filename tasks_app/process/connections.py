@@ -4,16 +4,14 @@ connections."""
 import asyncio
 import resource
 import socket
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 import httptools
 from django.conf import settings
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from tasks_app.process.lingering import Lingering
+from tasks_app.process.answering import LARGE_DIGITS, Answering
 from tasks_app.process.progress import Progress
 
 HEAD_BYTES = 32_768
@@ -37,15 +35,8 @@ CUT = "taskdesk.cut"
 DROP = "taskdesk.drop"
 """An ASGI extension: a function that drops the rest of the request. Call it when the whole answer has been sent with
 `Connection: close`, in place of the last message."""
-_CLOSE = (b"connection", b"close")
 SPARE = 16
 """The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
-
-
-Whole = tuple[int, list[tuple[bytes, bytes]], bytes]
-"""A whole answer: its status, headers and body."""
-Early = Callable[[bytes], "Whole | asyncio.Future[Whole | None] | None"]
-"""Returns the answer to a request by its body, or a future of it, or None if the application itself must answer it."""
 
 
 class Refused(Exception):
@@ -74,7 +65,7 @@ def count_connections() -> int:
     return len(Connection.of_process)
 
 
-class Connection(HttpToolsProtocol):
+class Connection(Answering):
     """A connection with limits. uvicorn alone has no deadlines for heads and readers, and counts no bytes."""
 
     limit: int | None = None
@@ -95,26 +86,14 @@ class Connection(HttpToolsProtocol):
     """Host headers in the current head."""
     tiny = 0
     """Tiny pieces of the current body."""
-    current: RequestResponseCycle | None = None
-    """The request that is being answered. uvicorn's `cycle` is the request that came last."""
     progress: Progress
     """The progress of its reader."""
-    refuse_early: Callable[[Any], Early | None] | None = None
-    """Returns how a request can be answered without the application, by its scope. It comes from the application."""
     extensions: Any = None
     """The ASGI extensions of each request of this connection."""
     complete: Any = None
     """The ASGI extensions of a request that has arrived completely."""
     pending = b""
     """Bytes that came while a complete request was being answered. They are parsed after its answer."""
-    lingering: Lingering | None = None
-    """Drops what still comes after a refusal; None before one."""
-    reads_head = False
-    """Whether the parser reports the end of a head at this moment, whose request may be answered early."""
-    early: Early | None = None
-    """Answers the current request without the application, when its body is there. Until then the application has not
-    begun."""
-
     # ------------------------------------------------------------------ begin, end
 
     def connection_made(self, transport: Any) -> None:
@@ -125,6 +104,7 @@ class Connection(HttpToolsProtocol):
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         self.head_since = self.loop.time()
         self.refuse_early = getattr(self.app, "refuse_early", None)
+        self.refuse_unread = getattr(self.app, "refuse_unread", None)
         self.extensions = {CUT: self.cut, DROP: self.drop}
         self.complete = self.extensions | {COMPLETE: {}}
         self._set_timer()
@@ -142,7 +122,7 @@ class Connection(HttpToolsProtocol):
         if len(self.connections) > limit + limit // SPARE:
             self.transport.abort()
         else:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "This process has too many connections. Come again soon.")
+            self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "This process has too many connections. Come again soon.")
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -200,16 +180,17 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             cause = error.__context__
             status = cause.status if isinstance(cause, Refused) else HTTPStatus.BAD_REQUEST
-            self._refuse(status, str(cause) if isinstance(cause, Refused) else "This is not a request of HTTP/1.1.")
+            self.refuse(status, str(cause) if isinstance(cause, Refused) else "This is not a request of HTTP/1.1.")
             return
         if self.unreported > HEAD_BYTES:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
+            self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
         elif self.early is not None:
-            self._begin()  # The rest of the body may be long in coming. The application has a deadline for it.
+            self.begin()  # The rest of the body may be long in coming. The application has a deadline for it.
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.reading_head = self.reading_message = True
+        self.is_large = False
         self.head = self.unreported = self.hosts = self.tiny = 0
         if self.head_since is None:
             # A head behind another request in the same data. data_received() set no time for it.
@@ -236,6 +217,8 @@ class Connection(HttpToolsProtocol):
             self.hosts += 1
         elif name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
+        elif name == b"content-length":
+            self.is_large = len(value) >= LARGE_DIGITS
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -276,57 +259,15 @@ class Connection(HttpToolsProtocol):
         self.reading_message = False
         self.scope["extensions"] = self.complete
         super().on_message_complete()
-        if self.early is not None and not self._answer_early(self.early, self.cycle):
-            self._begin()
+        if self.early is not None and not self.answer_early(self.early, self.cycle):
+            self.begin()
 
     # ------------------------------------------------------------------ what is answered
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self.current = cycle
-        if self.reads_head and self.refuse_early is not None:
-            self.early = self.refuse_early(cycle.scope)
-        if self.early is None:
-            super()._start_asgi_task(cycle, app)
-
-    def _begin(self) -> None:
-        """Let the application answer a request that was not answered early."""
-        self.early = None
-        super()._start_asgi_task(self.cycle, self.app)
-
-    def _answer_early(self, early: Early, cycle: RequestResponseCycle) -> bool:
-        """Write the answer to a request whose body is there; return whether there is one, now or later.
-
-        A flood of such requests costs a fraction of what it would cost with a task of the loop for each.
-        """
-        answer = None if self.flow.write_paused else early(bytes(cycle.body))
-        if answer is None:
-            return False
-        self.early = None
-        if isinstance(answer, asyncio.Future):
-            answer.add_done_callback(partial(self._answer_after, cycle))
-        else:
-            self._write(answer, cycle)
-        return True
-
-    def _answer_after(self, cycle: RequestResponseCycle, answer: "asyncio.Future[Whole | None]") -> None:
-        """Write the answer that a future has brought. Without one the application answers."""
-        if cycle.disconnected or self.transport.is_closing():
-            return
-        if self.flow.write_paused or answer.cancelled() or (whole := answer.result()) is None:
-            super()._start_asgi_task(cycle, self.app)
-        else:
-            self._write(whole, cycle)
-
-    def _write(self, answer: Whole, cycle: RequestResponseCycle) -> None:
-        """Write an answer that does not come from the application."""
-        status, headers, body = answer
-        fields = [*self.server_state.default_headers, *headers, *([] if cycle.keep_alive else [_CLOSE])]
-        head = b"".join([part for name, value in fields for part in (name, b": ", value, b"\r\n")])
-        self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
-        cycle.response_started = cycle.response_complete = True
-        if not cycle.keep_alive:
-            self.transport.close()
-        self.on_response_complete()
+    def drop(self) -> None:
+        _idle.pop(self, None)
+        self.head_since = None
+        super().drop()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -337,46 +278,6 @@ class Connection(HttpToolsProtocol):
             if self.head_since is not None:
                 self.head_since = self.loop.time()  # The head could not go on while its rest was not parsed.
             self.data_received(pending)
-
-    def cut(self) -> None:
-        """End the connection before the end of an answer, so that the client sees it is incomplete (RFC 9112, 8)."""
-        if self.current is not None:
-            # Otherwise uvicorn would log a fault of the application.
-            self.current.disconnected = True
-        self.transport.close()
-
-    def drop(self) -> None:
-        """End a connection whose answer has been sent, but drop the rest of its request first."""
-        if self.current is not None:
-            self.current.disconnected = True
-            self.current.body = bytearray()
-            self.current.message_event.set()
-        _idle.pop(self, None)
-        self.head_since = self.early = None
-        self.flow.resume_reading()
-        self.lingering = Lingering(self.transport, self.loop)
-
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer with an error and close a moment later. Close at once if another answer is under way."""
-        current = self.current
-        if (
-            current is not None
-            and not current.response_complete
-            and (current.response_started or not current.more_body)
-        ):
-            self.transport.close()
-            return
-        # The refused bytes may be the body of the current request. Then the error is its answer.
-        body = detail.encode()
-        retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
-        self.transport.write(
-            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(body)}\r\n{retry}connection: close\r\n\r\n".encode()
-            + body
-        )
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        self.drop()
 
     # ------------------------------------------------------------------ what takes too long
 

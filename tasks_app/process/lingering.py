@@ -4,6 +4,7 @@ If such a connection were closed at once, the client would see a reset in place 
 """
 
 import asyncio
+from collections import deque
 from typing import Any
 
 MAX_BYTES, MAX_SECONDS = 2_000_000, 1.0
@@ -11,6 +12,8 @@ MAX_BYTES, MAX_SECONDS = 2_000_000, 1.0
 all."""
 PAUSE = 0.05
 """Seconds between two reads, to slow down a client that sends large bodies again and again."""
+MAX_READ = 32
+"""Connections that are read after a pause. If there are more, they take turns."""
 
 
 class Lingering:
@@ -23,14 +26,48 @@ class Lingering:
         loop.call_later(MAX_SECONDS, transport.close)
 
     def drop(self, data: bytes) -> None:
-        """Drop data, and read no more for a moment."""
+        """Drop data, and read no more until the turn of this connection comes."""
         self.dropped += len(data)
         if self.dropped > MAX_BYTES:
             self.transport.abort()
-            return
-        self.transport.pause_reading()
-        self.loop.call_later(PAUSE, self._resume)
+        else:
+            self.transport.pause_reading()
+            _turns.add(self)
 
-    def _resume(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
+    def resume(self) -> bool:
+        """Read on; return whether the connection is still open."""
+        if self.transport.is_closing():
+            return False
+        self.transport.resume_reading()
+        return True
+
+
+class Turns:
+    """The turns of connections whose reading is paused."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Lingering] = deque()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop that will call _next(), or None."""
+
+    def add(self, lingering: Lingering) -> None:
+        """Let a connection wait for its turn."""
+        self.waiting.append(lingering)
+        self._plan(lingering.loop)
+
+    def _plan(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.loop is not loop:
+            self.loop = loop
+            loop.call_later(PAUSE, self._next, loop)
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = None
+        read = 0
+        while self.waiting and read < MAX_READ:
+            read += self.waiting.popleft().resume()
+        if self.waiting:
+            self._plan(loop)
+
+
+_turns = Turns()
+"""The turns of this process, whose connections belong to one loop."""

@@ -13,53 +13,34 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from django.urls import Resolver404, resolve
 from msgspec import Struct
 
 from a2a import languages
-from a2a.envelopes import BadMember, Failure, Id, Wrapping, wrap
-from a2a.envelopes.bare import NoSuchVerb, find
+from a2a.envelopes import BadMember, Failure, Id, Wrapping
 from a2a.envelopes.body import read_json
-from a2a.errors import Error, InvalidKey, InvalidRequest, MethodNotFound, ParseError, TooManyCalls
+from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCalls
 from a2a.language import Language, Method
 from tasks_app.callers import access
 from tasks_app.callers.api_keys import LONGEST, digests_of
 from tasks_app.callers.peers import origin_of, peer_in
 from tasks_app.callers.schemes import Evidence, challenge, evidence_in
 from tasks_app.exchanges.refusals import tally
-from tasks_app.ids import uuid7
 from tasks_app.limits import strangers
-from tasks_app.process.connections import Early, Whole
+from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
-from tasks_app.transports.http import header_of, headers_of, request_id_in
+from tasks_app.transports.heads import UNUSUAL, Place, encode_whole, find_place, meta_of, wrap_of
+from tasks_app.transports.http import header_of
 from tasks_app.transports.keys import is_cached
 from tasks_app.transports.receiving import early_choice
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
 from tasks_app.transports.unknown_keys import LookUps
 
-MAX_CACHED_PATH = 128
-"""Characters of a path whose endpoint is cached."""
-MAX_CACHED_NAME = 64
-"""Characters of a header whose name is cached."""
-UNUSUAL = frozenset({"HTTP_ORIGIN", "HTTP_CONTENT_ENCODING"})
-"""Headers of calls that go the usual way: of pages of other origins, and of bodies that cannot be read."""
 KEYS = frozenset({"bearer", "key"})
 """The schemes whose evidence is an API key."""
 
 look_ups = LookUps()
 """The look-ups of this process."""
-
-
-class Place(Struct, frozen=True):
-    """The place that a call is for."""
-
-    endpoint: str
-    """The name of the endpoint."""
-    is_rest: bool = False
-    """Whether the verb and the path name the method, in place of an envelope."""
-    has_body: bool = True
-    """Whether calls of this verb have a body."""
 
 
 class Head(Struct):
@@ -70,7 +51,7 @@ class Head(Struct):
     peer: str | None
     origin: str
     """The address for limits of strangers."""
-    place: "Place"
+    place: Place
 
 
 class Body(Struct):
@@ -84,11 +65,7 @@ class Body(Struct):
 def refuse_early(scope: dict[str, Any]) -> Early | None:
     """Return the refusal of a request by its head; None for a request that is not refused, or not in this way."""
     is_flood = access.misses.is_flood()
-    if not (is_flood or strangers.refuses_any()) or scope["root_path"]:
-        return None
-    path = scope["path"]
-    place = _find(scope["method"], path) if len(path) <= MAX_CACHED_PATH else None
-    if place is None:
+    if not (is_flood or strangers.refuses_any()) or (place := find_place(scope)) is None:
         return None
     meta = meta_of(scope)
     if not UNUSUAL.isdisjoint(meta) or not (place.is_rest or _is_json(meta)):
@@ -153,7 +130,7 @@ def _read(head: Head, body: bytes) -> Body | None:
     if isinstance(members, BadMember):
         return None
     rpc_id = None if isinstance(members, list) or not isinstance(members.id, str | int | float) else members.id
-    return Body(_wrap(head.place.endpoint, rpc_id), early_choice(endpoint, members))
+    return Body(wrap_of(head.place.endpoint, rpc_id), early_choice(endpoint, members))
 
 
 def _read_plain(head: Head, body: bytes) -> Body | None:
@@ -165,41 +142,32 @@ def _read_plain(head: Head, body: bytes) -> Body | None:
             read_json(body)
         except (ParseError, InvalidRequest):
             return None
-    return Body(_wrap(head.place.endpoint, None), None)
+    return Body(wrap_of(head.place.endpoint, None), None)
 
 
 def _refuse(head: Head, call: Body, error: Error) -> Whole:
     """Count a refusal, and return its bytes."""
     wrapping = call.wrapping
-    headers = {"Content-Type": wrapping.media} | headers_of(request_id_in(head.meta) or uuid7(), None)
     if isinstance(error, TooManyCalls):
         failure = _too_many(head.place.endpoint, wrapping.id, error.retry_after, tuple(error.facts.items()))
-        headers["Retry-After"] = str(error.retry_after)
+        further = {"Retry-After": str(error.retry_after)}
     else:
         failure = _in_language(wrapping, *call.choice) if call.choice else _unknown(head.place.endpoint, wrapping.id)
-        headers["WWW-Authenticate"] = challenge("invalid_token")
+        further = {"WWW-Authenticate": challenge("invalid_token")}
     tally.count(head.peer, failure.status)
-    headers["Content-Length"] = str(len(failure.payload))
-    fields = [(name.lower().encode(), value.encode("latin1")) for name, value in headers.items()]
-    return failure.status, fields, failure.payload
-
-
-@lru_cache(maxsize=256, typed=True)
-def _wrap(name: str, rpc_id: Id) -> Wrapping:
-    endpoint = languages.ALL.endpoints[name]
-    return wrap(endpoint.envelope, rpc_id, endpoint.neutral)
+    return encode_whole(failure, wrapping.media, head.meta, further)
 
 
 @lru_cache(maxsize=256, typed=True)
 def _too_many(name: str, rpc_id: Id, retry_after: int, facts: tuple[tuple[str, str], ...]) -> Failure:
     """Return the error in its envelope. Most calls of a flood get the same bytes."""
-    return _wrap(name, rpc_id).failure(TooManyCalls(retry_after, **dict(facts)))
+    return wrap_of(name, rpc_id).failure(TooManyCalls(retry_after, **dict(facts)))
 
 
 @lru_cache(maxsize=256, typed=True)
 def _unknown(name: str, rpc_id: Id) -> Failure:
     """Return the error of an unknown key in its envelope."""
-    return _wrap(name, rpc_id).failure(InvalidKey())
+    return wrap_of(name, rpc_id).failure(InvalidKey())
 
 
 def _in_language(wrapping: Wrapping, language: Language, methods: Sequence[Method]) -> Failure:
@@ -209,46 +177,6 @@ def _in_language(wrapping: Wrapping, language: Language, methods: Sequence[Metho
     if language.dates_errors:
         date(error)
     return wrapping.failure(error, language)
-
-
-@lru_cache(maxsize=512)
-def _find(verb: str, path: str) -> Place | None:
-    """Return the place of a call; None for a verb and a path whose calls go the usual way."""
-    try:
-        match = resolve(path)
-    except Resolver404:
-        return None
-    if (name := getattr(match.func, "enveloped", None)) is not None:
-        return Place(name) if verb == "POST" else None
-    if (name := getattr(match.func, "routed", None)) is None:
-        return None
-    try:
-        find(languages.ALL.endpoints[name].routes, verb, "/" + match.kwargs["path"])
-    except (MethodNotFound, NoSuchVerb):
-        return None
-    return Place(name, is_rest=True, has_body=verb == "POST")
-
-
-def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers of a request, named as in WSGI, and the address of its connection, as Django's request has
-    them."""
-    meta = {"REMOTE_ADDR": scope["client"][0]} if scope.get("client") else {}
-    for field, value in scope["headers"]:
-        name = _usual_name(field) if len(field) <= MAX_CACHED_NAME else _name(field)
-        text = value.decode("latin1")
-        if name in meta:
-            text = meta[name] + ("; " if name == "HTTP_COOKIE" else ",") + text
-        meta[name] = text
-    return meta
-
-
-def _name(field: bytes) -> str:
-    """Return the name of a header as in WSGI."""
-    name = field.decode("latin1").upper().replace("-", "_")
-    return name if name in {"CONTENT_LENGTH", "CONTENT_TYPE"} else f"HTTP_{name}"
-
-
-_usual_name = lru_cache(maxsize=512)(_name)
 
 
 def _is_json(meta: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tasks_app.callers.access import FindStored
 from tasks_app.database.bridge import bridge
-from tasks_app.process.connections import Whole
+from tasks_app.process.answering import Whole
 
 log = logging.getLogger(__name__)
 GROUP_SECONDS = 0.01

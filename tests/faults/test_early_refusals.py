@@ -88,7 +88,7 @@ def connect() -> Iterator[Callable[[Node], Wire]]:
 
 
 async def test_an_early_refusal_is_that_of_the_usual_way(start: Start, connect: Callable[[Node], Wire]) -> None:
-    node = await start(A2A_ADDRESS_FAILURES="1")
+    node = await start(A2A_ADDRESS_FAILURES="1", A2A_LOG_CALLS="no")
     wire = connect(node)
     wire.write(posted(CALL % b"1", key=KEY))
     assert wire.read().status == "HTTP/1.1 200 OK"
@@ -119,7 +119,7 @@ async def test_an_early_refusal_is_that_of_the_usual_way(start: Start, connect: 
 
 
 async def test_an_unknown_key_of_a_flood_is_refused_as_ever(start: Start, connect: Callable[[Node], Wire]) -> None:
-    node = await start(A2A_ADDRESS_FAILURES="0")
+    node = await start(A2A_ADDRESS_FAILURES="0", A2A_LOG_CALLS="no")
     wire = connect(node)
     for number in range(MANY_MISSES + RECORDED):
         wire.write(posted(CALL % b"1", key=f"wrong-{number}"))
@@ -139,3 +139,21 @@ async def test_an_unknown_key_of_a_flood_is_refused_as_ever(start: Start, connec
     wire.write(posted(CALL % b"1", "Connection: close"))
     assert "connection: close" in wire.read().headers
     assert wire.ended()
+
+
+async def test_a_large_body_without_a_key_is_refused_as_ever_while_it_arrives(
+    start: Start, connect: Callable[[Node], Wire]
+) -> None:
+    node = await start(A2A_LOG_CALLS="no")
+    lines = ["POST /jsonrpc HTTP/1.1", "Host: here", "Content-Type: application/json", "Content-Length: 900000"]
+    answers = []
+    for _ in range(2 * RECORDED):
+        wire = connect(node)
+        wire.write("\r\n".join([*lines, "", ""]).encode() + b" " * 20_000)
+        answers.append(wire.read())
+        wire.write(b" " * 20_000)
+        wire.close()
+    assert {answer.status.split()[1] for answer in answers} == {"401"}
+    assert "connection: close" in answers[0].headers
+    (answer,) = {(*sorted(answer.headers), answer.body) for answer in answers}
+    assert len(answer) == len(answers[0].headers) + 1

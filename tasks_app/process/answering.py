@@ -1,0 +1,138 @@
+"""Answers that a connection writes itself, without the application: to floods, to bodies that need not be read, and to
+bytes that are no request."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from tasks_app.process.lingering import Lingering
+
+LARGE_DIGITS = 5
+"""Digits of the length of a body that may be too large for a stranger."""
+_CLOSE = (b"connection", b"close")
+
+Whole = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""A whole answer: its status, headers and body."""
+Early = Callable[[bytes], "Whole | asyncio.Future[Whole | None] | None"]
+"""Returns the answer to a request by its body, or a future of it, or None if the application itself must answer it."""
+
+
+class Answering(HttpToolsProtocol):
+    """The part of a connection that answers."""
+
+    current: RequestResponseCycle | None = None
+    """The request that is being answered. uvicorn's `cycle` is the request that came last."""
+    refuse_early: Callable[[Any], Early | None] | None = None
+    """Returns how a request can be answered without the application, by its scope. It comes from the application."""
+    refuse_unread: Callable[[Any], Whole | None] | None = None
+    """Returns the answer to a request with a large body that need not be read, by its scope; None if the application
+    must answer it."""
+    is_large = False
+    """Whether the current head announces a body of LARGE_DIGITS or more."""
+    lingering: Lingering | None = None
+    """Drops what still comes after a refusal; None before one."""
+    reads_head = False
+    """Whether the parser reports the end of a head at this moment, whose request may be answered early."""
+    early: Early | None = None
+    """Answers the current request without the application, when its body is there. Until then the application has not
+    begun."""
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self.current = cycle
+        refuse = self.refuse_unread if self.reads_head and self.is_large else None
+        if refuse is not None and (answer := refuse(cycle.scope)) is not None:
+            self._refuse_unread(answer, cycle)
+            return
+        if self.reads_head and self.refuse_early is not None:
+            self.early = self.refuse_early(cycle.scope)
+        if self.early is None:
+            super()._start_asgi_task(cycle, app)
+
+    def begin(self) -> None:
+        """Let the application answer a request that was not answered early."""
+        self.early = None
+        super()._start_asgi_task(self.cycle, self.app)
+
+    def answer_early(self, early: Early, cycle: RequestResponseCycle) -> bool:
+        """Write the answer to a request whose body is there; return whether there is one, now or later.
+
+        A flood of such requests costs a fraction of what it would cost with a task of the loop for each.
+        """
+        answer = None if self.flow.write_paused else early(bytes(cycle.body))
+        if answer is None:
+            return False
+        self.early = None
+        if isinstance(answer, asyncio.Future):
+            answer.add_done_callback(partial(self._answer_after, cycle))
+        else:
+            self._write_whole(answer, cycle)
+        return True
+
+    def _answer_after(self, cycle: RequestResponseCycle, answer: "asyncio.Future[Whole | None]") -> None:
+        """Write the answer that a future has brought. Without one the application answers."""
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        if self.flow.write_paused or answer.cancelled() or (whole := answer.result()) is None:
+            super()._start_asgi_task(cycle, self.app)
+        else:
+            self._write_whole(whole, cycle)
+
+    def _refuse_unread(self, answer: Whole, cycle: RequestResponseCycle) -> None:
+        """Write the answer to a request whose body is not read."""
+        cycle.keep_alive = False
+        self._write(answer, cycle)
+        cycle.response_started = cycle.response_complete = True
+        self.drop()
+
+    def _write_whole(self, answer: Whole, cycle: RequestResponseCycle) -> None:
+        """Write an answer that does not come from the application, and go on with the next request."""
+        self._write(answer, cycle)
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _write(self, answer: Whole, cycle: RequestResponseCycle) -> None:
+        status, headers, body = answer
+        fields = [*self.server_state.default_headers, *headers, *([] if cycle.keep_alive else [_CLOSE])]
+        head = b"".join([part for name, value in fields for part in (name, b": ", value, b"\r\n")])
+        self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
+
+    def cut(self) -> None:
+        """End the connection before the end of an answer, so that the client sees it is incomplete (RFC 9112, 8)."""
+        if self.current is not None:
+            # Otherwise uvicorn would log a fault of the application.
+            self.current.disconnected = True
+        self.transport.close()
+
+    def drop(self) -> None:
+        """End a connection whose answer has been sent, but drop the rest of its request first."""
+        if self.current is not None:
+            self.current.disconnected = True
+            self.current.body = bytearray()
+            self.current.message_event.set()
+        self.early = None
+        self.flow.resume_reading()
+        self.lingering = Lingering(self.transport, self.loop)
+
+    def refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answer with an error and close a moment later. Close at once if another answer is under way."""
+        cycle = self.current
+        if cycle is not None and not cycle.response_complete and (cycle.response_started or not cycle.more_body):
+            self.transport.close()
+            return
+        # The refused bytes may be the body of the current request. Then the error is its answer.
+        body = detail.encode()
+        retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
+        self.transport.write(
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"content-length: {len(body)}\r\n{retry}connection: close\r\n\r\n".encode()
+            + body
+        )
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.drop()
