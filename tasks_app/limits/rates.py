@@ -43,18 +43,19 @@ class TokenBuckets:
         """Return the seconds until the bucket has a token; 0 if it has one."""
         rate = self.rate()
         with self.lock:
-            level = self._level(name, rate, now)
+            level = _fill(self.levels.get(name, (rate.burst, now)), rate, now)
         return 0.0 if level >= 1 else (1 - level) / rate.per_second
 
     def take(self, name: str, now: float) -> float:
         """Take a token out of the bucket; return 0, or the seconds until it has one if it has none now."""
         rate = self.rate()
         with self.lock:
-            level = self._level(name, rate, now)
+            entry = self.levels.pop(name, None)
+            level = _fill(entry or (rate.burst, now), rate, now)
             if level < 1:
+                self.levels[name] = entry or (level, now)
                 return (1 - level) / rate.per_second
-            self.levels.pop(name, None)
-            if len(self.levels) >= self.most:
+            if entry is None and len(self.levels) >= self.most:
                 del self.levels[next(iter(self.levels))]
             self.levels[name] = level - 1, now
             return 0.0
@@ -64,6 +65,8 @@ class TokenBuckets:
         with self.lock:
             self.levels.clear()
 
-    def _level(self, name: str, rate: Rate, now: float) -> float:
-        level, since = self.levels.get(name, (rate.burst, now))
-        return min(rate.burst, level + max(0.0, now - since) * rate.per_second)
+
+def _fill(entry: tuple[float, float], rate: Rate, now: float) -> float:
+    """Return the level of a bucket now, by its level at an earlier time."""
+    level, since = entry
+    return min(rate.burst, level + (now - since) * rate.per_minute / 60) if now > since else level

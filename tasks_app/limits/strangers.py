@@ -6,6 +6,7 @@ without a limit, because other callers may have the same address.
 """
 
 import math
+from functools import lru_cache
 from time import monotonic
 
 from django.conf import settings
@@ -14,9 +15,15 @@ from msgspec import Struct
 from a2a.errors import TooManyCalls
 from tasks_app.limits.rates import Rate, TokenBuckets
 
-failures = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_FAILURES, settings.A2A_ADDRESS_FAILURES))
+
+@lru_cache
+def _of_minute(most: int) -> Rate:
+    return Rate(most, most)
+
+
+failures = TokenBuckets(lambda: _of_minute(settings.A2A_ADDRESS_FAILURES))
 """The wrong credentials that each address may still try."""
-calls = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_CALLS, settings.A2A_ADDRESS_CALLS))
+calls = TokenBuckets(lambda: _of_minute(settings.A2A_ADDRESS_CALLS))
 """The calls that each address may still make."""
 
 

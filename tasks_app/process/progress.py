@@ -67,11 +67,11 @@ class Progress:
         if self.in_kernel is None:
             self.in_kernel = now, queued, acknowledged
             return False
-        since, wanted, before = self.in_kernel
+        since, due, before = self.in_kernel
         if now - since < settings.A2A_WRITE_SECONDS:
             return False
         self.in_kernel = now, queued, acknowledged
-        return acknowledged - before < min(wanted, MIN_PROGRESS)
+        return acknowledged - before < min(due, MIN_PROGRESS)
 
 
 def _count_kernel(transport: Any) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ UNUSUAL = frozenset({"HTTP_ORIGIN", "HTTP_CONTENT_ENCODING"})
 
 
 class Place(Struct, frozen=True):
-    """What a call is for."""
+    """The endpoint and the kind of a call."""
 
     endpoint: str
     """The name of the endpoint."""
@@ -75,8 +75,8 @@ def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
 @lru_cache(maxsize=256, typed=True)
 def wrap_of(endpoint: str, rpc_id: Id = None) -> Wrapping:
     """Return the envelope of one call of an endpoint, by its name."""
-    found = languages.ALL.endpoints[endpoint]
-    return wrap(found.envelope, rpc_id, found.neutral)
+    row = languages.ALL.endpoints[endpoint]
+    return wrap(row.envelope, rpc_id, row.neutral)
 
 
 def encode_whole(failure: Failure, media: str, meta: Mapping[str, str], further: dict[str, str]) -> Whole:

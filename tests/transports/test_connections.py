@@ -306,3 +306,24 @@ def test_requests_behind_each_other_are_answered_in_order_up_to_a_limit(server: 
     with wire(server) as connection:
         connection.sendall(one * 3 * MAX_PIPELINE)
         assert received(connection).count(b"HTTP/1.1 200") < 2 * MAX_PIPELINE
+
+
+def test_a_client_that_asks_first_is_told_to_continue(server: Server) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x"}}'
+    fields = ["Content-Type: application/json", f"Content-Length: {len(body)}", f"Authorization: Bearer {server.owner}"]
+    with wire(server) as connection:
+        connection.sendall(head("POST /jsonrpc HTTP/1.1", *fields, "Expect: 100-continue", "Connection: close"))
+        assert connection.recv(1_000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert status(answer := received(connection)) == 200
+        assert b"-32001" in answer
+
+
+@pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/healthz", "/admin/login/"])
+def test_an_answer_to_head_is_its_head_alone(server: Server, path: str) -> None:
+    with wire(server) as connection:
+        connection.sendall(head(f"HEAD {path} HTTP/1.1", "Connection: close"))
+        answer = received(connection)
+    assert status(answer) == 200
+    assert answer.endswith(b"\r\n\r\n")
+    assert answer.count(b"\r\n\r\n") == 1
