@@ -41,7 +41,7 @@ from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
-from tests.support import certificates, databases, static_files
+from tests.support import certificates, databases, settings, static_files
 from tests.support.callers import find_caller
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
@@ -78,6 +78,7 @@ for _name, _value in TIMES.items():
     setattr(django_settings, _name, _value)
 # Passwords of test people need no protection, and a good digest takes a second.
 django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+settings.prepare()
 certificates.prepare()
 databases.prepare()
 static_files.prepare()
