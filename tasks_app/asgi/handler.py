@@ -26,7 +26,7 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.paths import is_signed
 from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
-from tasks_app.process.connections import CUT, DROP
+from tasks_app.process.connections import CUT, DROP, WHOLE
 from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
@@ -98,7 +98,7 @@ class LeanHandler(ASGIHandler):
             await _send_stream(response, scope, receive, send)
         elif isinstance(response, HttpResponse):
             try:
-                await _send_whole(response, send)
+                await _send_whole(response, scope, send)
             finally:
                 _release(response)
 
@@ -163,23 +163,30 @@ async def _encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpRespons
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": response.status_code, "headers": _encode_headers(response)}
+
+
+def _encode_headers(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
     # Django's store of headers has their names in lower case. Its public methods take several calls for each header.
     store = response.headers._store
     headers = [(name.encode("ascii"), value.encode("latin1")) for name, (_, value) in store.items()]
     headers += [(b"set-cookie", morsel.output(header="").encode("ascii")) for morsel in response.cookies.values()]
-    return {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    return headers
 
 
-async def _send_whole(response: HttpResponse, send: Send) -> None:
+async def _send_whole(response: HttpResponse, scope: dict[str, Any], send: Send) -> None:
     if isinstance(response, LargeResponse):
         parts, last = response.parts[:-1], response.parts[-1]
     else:
         parts, last = (), response.content
     protect(response)
-    start = _start(response)
+    headers = _encode_headers(response)
     if not response.has_header("Content-Length"):
-        start["headers"].append((b"content-length", str(sum(map(len, parts), len(last))).encode()))
-    await send(start)
+        headers.append((b"content-length", str(sum(map(len, parts), len(last))).encode()))
+    write = scope.get("extensions", {}).get(WHOLE)
+    if write and not parts and len(last) <= PIECE and write((response.status_code, headers, last)):
+        return
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     for part in parts:
         await _send_pieces(part, send, more=True)
         await asyncio.sleep(0)

@@ -1,5 +1,5 @@
-"""Answers that a connection writes itself, without the application: to floods, to bodies that need not be read, and to
-bytes that are no request."""
+"""Answers that a connection writes itself: whole ones of the application, and, without it, those to floods, to bodies
+that need not be read, and to bytes that are no request."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,6 +14,8 @@ from tasks_app.process.lingering import Lingering
 LARGE_DIGITS = 5
 """Digits of the length of a body that may be too large for a stranger."""
 _CLOSE = (b"connection", b"close")
+_CONTROLS = bytes({*range(32), 127} - {9})
+"""Characters that no header may have (RFC 9110, 5.5)."""
 
 Whole = tuple[int, list[tuple[bytes, bytes]], bytes]
 """A whole answer: its status, headers and body."""
@@ -72,6 +74,20 @@ class Answering(HttpToolsProtocol):
             self._write_whole(answer, cycle)
         return True
 
+    def write_whole(self, answer: Whole) -> bool:
+        """Write the application's answer to the current request, and return whether it was written.
+
+        This costs a third of the messages of ASGI. A reader that is behind and a HEAD request get those.
+        """
+        cycle = self.current
+        if cycle is None or cycle.response_started or cycle.disconnected or cycle.scope["method"] == "HEAD":
+            return False
+        if self.flow.write_paused:
+            return False
+        self._write_whole(answer, cycle)
+        cycle.message_event.set()
+        return True
+
     def _answer_after(self, cycle: RequestResponseCycle, answer: "asyncio.Future[Whole | None]") -> None:
         """Write the answer that a future has brought. Without one the application answers."""
         if cycle.disconnected or self.transport.is_closing():
@@ -89,7 +105,7 @@ class Answering(HttpToolsProtocol):
         self.drop()
 
     def _write_whole(self, answer: Whole, cycle: RequestResponseCycle) -> None:
-        """Write an answer that does not come from the application, and go on with the next request."""
+        """Write the answer to a request, and go on with the next one."""
         self._write(answer, cycle)
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
@@ -99,7 +115,9 @@ class Answering(HttpToolsProtocol):
     def _write(self, answer: Whole, cycle: RequestResponseCycle) -> None:
         status, headers, body = answer
         fields = [*self.server_state.default_headers, *headers, *([] if cycle.keep_alive else [_CLOSE])]
-        head = b"".join([part for name, value in fields for part in (name, b": ", value, b"\r\n")])
+        head = b"".join([b"%b: %b\r\n" % field for field in fields])
+        if len(head.translate(None, _CONTROLS)) != len(head) - 2 * len(fields):
+            raise RuntimeError("A header of an answer has a control character, such as a line break.")
         self.transport.write(STATUS_LINE[status] + head + b"\r\n" + body)
 
     def cut(self) -> None:

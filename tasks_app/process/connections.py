@@ -35,6 +35,9 @@ CUT = "taskdesk.cut"
 DROP = "taskdesk.drop"
 """An ASGI extension: a function that drops the rest of the request. Call it when the whole answer has been sent with
 `Connection: close`, in place of the last message."""
+WHOLE = "taskdesk.whole"
+"""An ASGI extension in the scope of a request that has arrived completely: a function that writes the whole answer in
+place of messages, and returns whether it could."""
 SPARE = 16
 """The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
 
@@ -106,7 +109,7 @@ class Connection(Answering):
         self.refuse_early = getattr(self.app, "refuse_early", None)
         self.refuse_unread = getattr(self.app, "refuse_unread", None)
         self.extensions = {CUT: self.cut, DROP: self.drop}
-        self.complete = self.extensions | {COMPLETE: {}}
+        self.complete = self.extensions | {COMPLETE: {}, WHOLE: self.write_whole}
         self._set_timer()
         if Connection.limit is None:
             Connection.limit = max_connections()

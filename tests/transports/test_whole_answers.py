@@ -1,0 +1,89 @@
+"""Whole answers, which a connection writes at once in place of the messages of ASGI."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from tasks_app.process.connections import WHOLE, Connection
+from tests.conftest import PATIENCE
+
+HEADERS = [(b"content-type", b"text/plain"), (b"x-name", b"\xe9 and\ttab")]
+BODY = b"all of it"
+
+
+async def app(scope: dict[str, Any], _: Any, send: Any) -> None:
+    """Answer a path with the same content: /whole at once, if that is offered and possible, and others in messages."""
+    status = 204 if "204" in scope["path"] else 200
+    body = b"" if status == 204 else BODY
+    headers = [*HEADERS, (b"content-length", str(len(body)).encode())]
+    if "broken" in scope["path"]:
+        headers.append((b"x-broken", scope["query_string"].replace(b"~", b"\n").replace(b"^", b"\0")))
+    if scope["path"].startswith("/whole") and scope["extensions"][WHOLE]((status, headers, body)):
+        return
+    if scope["path"].startswith("/whole"):
+        headers.append((b"x-in", b"messages"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """Serve the application with our connections, and return the port."""
+    config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", server_header=False, log_config=None)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Connection(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    )
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def ask(port: int, *heads: str) -> bytes:
+    """Send requests at once, the last of which ends the connection, and return all that is answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write("".join(f"{head}\r\nHost: x\r\n\r\n" for head in heads).encode())
+    async with asyncio.timeout(PATIENCE):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize("path", ["", "-204"])
+@pytest.mark.parametrize("line", ["GET /{} HTTP/1.1\r\nConnection: close", "POST /{} HTTP/1.0"])
+async def test_a_whole_answer_has_the_bytes_of_its_messages(port: int, line: str, path: str) -> None:
+    whole = await ask(port, line.format(f"whole{path}"))
+    assert whole == await ask(port, line.format(f"messages{path}"))
+    assert whole.endswith(b"\r\n\r\n" + (b"" if path else BODY))
+    assert b"connection: close" in whole
+
+
+async def test_requests_on_one_connection_are_answered_in_their_order(port: int) -> None:
+    get = "GET /{} HTTP/1.1"
+    answers = await ask(
+        port, get.format("whole"), get.format("whole-204"), f"{get.format('whole')}\r\nConnection: close"
+    )
+    assert [answer[:3] for answer in answers.split(b"HTTP/1.1 ")[1:]] == [b"200", b"204", b"200"]
+
+
+async def test_a_head_request_is_answered_in_messages(port: int) -> None:
+    answer = await ask(port, "HEAD /whole HTTP/1.1\r\nConnection: close")
+    assert b"x-in: messages" in answer
+    assert b"content-length: 9" in answer
+    assert BODY not in answer
+
+
+@pytest.mark.parametrize("value", ["~x-forged:1", "~~<html>", "a^b", "odd~"])
+async def test_a_header_with_a_control_character_is_never_written(
+    port: int, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await ask(port, f"GET /whole-broken?{value} HTTP/1.1\r\nConnection: close")
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert b"x-broken" not in answer
+    assert value.strip("~").encode() not in answer
+    assert "control character" in caplog.text
