@@ -53,7 +53,7 @@ def trace_of(request: HttpRequest) -> str:
 def network_of(address: str | None) -> str:
     """Return the network that stands for one client: an IPv4 address, or the /64 of an IPv6 address, because one client
     usually has all addresses of it. It is empty for anything else."""
-    return _network(address) if address else ""
+    return _place(address)[0] if address else ""
 
 
 def origin_of(address: str | None, headers: Callable[[str], str | None]) -> str:
@@ -62,8 +62,8 @@ def origin_of(address: str | None, headers: Callable[[str], str | None]) -> str:
     There is none behind a proxy that is not trusted: all its callers share one address, and a limit reached by one of
     them would keep all of them out. `headers` returns a header by its name.
     """
-    network = network_of(address)
-    if network and address and not settings.A2A_TRUSTED_PROXIES and _is_private(address):
+    network, is_private = _place(address) if address else ("", False)
+    if is_private and not settings.A2A_TRUSTED_PROXIES:
         is_forwarded = headers("X-Forwarded-For") is not None or headers("Forwarded") is not None
         return "" if is_forwarded else network
     return network
@@ -110,17 +110,14 @@ def _plain(address: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _network(address: str) -> str:
+def _place(address: str) -> tuple[str, bool]:
+    """Return the network of a client, and whether its address is a private one; ("", False) for no IP address."""
     try:
         literal = ip_address(address.partition("%")[0])
     except ValueError:
-        return ""
-    return str(ip_network((literal, 64), strict=False)) if isinstance(literal, IPv6Address) else str(literal)
-
-
-@lru_cache(maxsize=4096)
-def _is_private(address: str) -> bool:
-    return ip_address(address.partition("%")[0]).is_private
+        return "", False
+    network = str(ip_network((literal, 64), strict=False)) if isinstance(literal, IPv6Address) else str(literal)
+    return network, literal.is_private
 
 
 @lru_cache(maxsize=4096)

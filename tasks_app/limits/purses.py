@@ -51,6 +51,8 @@ class Purse:
         self.burst, self.per_second = rate.burst, rate.per_second
         self.policy = f'"{noun}";q={rate.burst:.0f};w={rate.window}'
         """The item of this bucket in the header RateLimit-Policy."""
+        self.mark = f'"{noun}";r='
+        """The beginning of its item in the header RateLimit."""
         self.level, self.since = rate.burst, now
         """The level of the bucket without leased tokens, and the time of its measurement."""
         self.tokens = 0
@@ -64,11 +66,12 @@ class Purse:
 
     def take_here(self, cost: int, now: float) -> bool:
         """Take tokens out of the bucket, if it has so many. For a bucket that no other process shares."""
-        self.level, self.since = self.level_at(now), now
-        if self.level < cost:
-            return False
-        self.level -= cost
-        return True
+        # Each call comes here, so this repeats the code of level_at() instead of calling it.
+        level = self.level + (now - self.since) * self.per_second if now > self.since else self.level
+        level = min(self.burst, level)
+        is_enough = level >= cost
+        self.level, self.since = level - cost if is_enough else level, now
+        return is_enough
 
     def take_fresh(self, cost: int, now: float) -> bool:
         """Take tokens that are on a lease which needs no renewal yet. Most calls are paid for here."""
@@ -103,13 +106,15 @@ class Purse:
 
     def remaining(self, now: float) -> int:
         """Return the tokens that are left, as far as this process knows."""
-        remaining = self.level_at(now) + self.tokens
-        return int(min(self.burst, remaining))
+        level = self.level + self.tokens
+        if now > self.since:
+            level += (now - self.since) * self.per_second
+        return int(min(self.burst, level))
 
     def state(self, now: float) -> str:
         """Return the item of this bucket in the header RateLimit: what remains, and when all of it will be there."""
         remaining = self.remaining(now)
-        return f'"{self.noun}";r={remaining};t={math.ceil((self.burst - remaining) / self.per_second)}'
+        return f"{self.mark}{remaining};t={math.ceil((self.burst - remaining) / self.per_second)}"
 
     def refusal(self, cost: int, now: float) -> TooManyCalls:
         """Return the error of a call for which the bucket has too few tokens."""

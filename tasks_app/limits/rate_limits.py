@@ -53,17 +53,17 @@ class Limits:
                 raise purse.refusal(due, monotonic())
 
     def headers(self, caller: Caller) -> dict[str, str]:
-        """Return the headers of an answer to the caller (draft-ietf-httpapi-ratelimit-headers-10); empty if there are
-        no limits."""
+        """Return the headers of an answer to the caller (draft-ietf-httpapi-ratelimit-headers-10), their names in lower
+        case; empty if there are no limits."""
         purses = self.purses_of(caller)
         if not purses:
             return {}
         now = monotonic()
         if len(purses) == 1:
-            return {"RateLimit-Policy": purses[0].policy, "RateLimit": purses[0].state(now)}
+            return {"ratelimit-policy": purses[0].policy, "ratelimit": purses[0].state(now)}
         return {
-            "RateLimit-Policy": ", ".join([purse.policy for purse in purses]),
-            "RateLimit": ", ".join([purse.state(now) for purse in purses]),
+            "ratelimit-policy": ", ".join([purse.policy for purse in purses]),
+            "ratelimit": ", ".join([purse.state(now) for purse in purses]),
         }
 
     def purses_of(self, caller: Caller) -> tuple[Purse, ...]:

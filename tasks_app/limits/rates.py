@@ -49,12 +49,16 @@ class TokenBuckets:
     def take(self, name: str, now: float) -> float:
         """Take a token out of the bucket; return 0, or the seconds until it has one if it has none now."""
         rate = self.rate()
+        level, per_second = rate.burst, rate.per_minute / 60
         with self.lock:
             entry = self.levels.pop(name, None)
-            level = _fill(entry or (rate.burst, now), rate, now)
+            if entry is not None:
+                # Each call comes here, so this repeats the code of _fill() instead of calling it.
+                filled = entry[0] + (now - entry[1]) * per_second if now > entry[1] else entry[0]
+                level = min(level, filled)
             if level < 1:
                 self.levels[name] = entry or (level, now)
-                return (1 - level) / rate.per_second
+                return (1 - level) / per_second
             if entry is None and len(self.levels) >= self.most:
                 del self.levels[next(iter(self.levels))]
             self.levels[name] = level - 1, now

@@ -49,7 +49,7 @@ def _add_limits(response: HttpResponseBase, call: Call) -> HttpResponseBase:
     if call.identity is not None:
         store = response.headers._store
         for name, value in limits.headers(call.identity).items():
-            store[name.lower()] = (name, value)
+            store[name] = (name, value)
     return response
 
 

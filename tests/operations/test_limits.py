@@ -125,9 +125,9 @@ def test_the_headers_are_structured_fields_of_the_draft(owner: Person, settings:
     settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 60, 10
     assert admitted(owner.caller, 4) == 4
     policy = '"caller";q=10;w=10'
-    assert limits.headers(owner.caller) == {"RateLimit-Policy": policy, "RateLimit": '"caller";r=6;t=4'}
+    assert limits.headers(owner.caller) == {"ratelimit-policy": policy, "ratelimit": '"caller";r=6;t=4'}
     steady.time += 2
-    assert limits.headers(owner.caller)["RateLimit"] == '"caller";r=8;t=2'
+    assert limits.headers(owner.caller)["ratelimit"] == '"caller";r=8;t=2'
 
 
 def test_a_limit_of_a_tenant_is_shared_by_its_callers(owner: Person, colleague: Person, stranger: Person) -> None:
@@ -136,7 +136,7 @@ def test_a_limit_of_a_tenant_is_shared_by_its_callers(owner: Person, colleague: 
     assert admitted(owner.caller, 4) == 4
     assert admitted(colleague.caller, 4) == 2
     assert admitted(stranger.caller, 4) == 4
-    assert limits.headers(owner.caller)["RateLimit"] == '"tenant";r=0;t=60'
+    assert limits.headers(owner.caller)["ratelimit"] == '"tenant";r=0;t=60'
 
 
 def test_a_call_that_the_tenant_refuses_costs_its_caller_nothing(owner: Person, settings: Any) -> None:
@@ -144,7 +144,7 @@ def test_a_call_that_the_tenant_refuses_costs_its_caller_nothing(owner: Person, 
     rate_limits.set_limit(Operator("ann", "command"), tenant="home", per_minute=1)
     limits.load()
     assert admitted(owner.caller, 5) == 1
-    assert limits.headers(owner.caller)["RateLimit"] == '"caller";r=99;t=1, "tenant";r=0;t=60'
+    assert limits.headers(owner.caller)["ratelimit"] == '"caller";r=99;t=1, "tenant";r=0;t=60'
 
 
 def test_a_row_takes_the_place_of_the_default(owner: Person, colleague: Person, settings: Any) -> None:
