@@ -13,7 +13,6 @@ from a2a.extensions import HEADER, OLD_HEADER
 from a2a.language import VERSION_HEADER
 from a2a.money import HEADER as BUDGET_HEADER
 from tasks_app.callers.paths import is_health
-from tasks_app.process.connections import WHOLE
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -81,10 +80,7 @@ class Cors:
         # A cache may keep the answer to a request without an origin for one with an origin, and caches keep these only.
         if origin is None and verb not in {"GET", "HEAD"}:
             return self.app(scope, receive, send)
-        # Without WHOLE, so that each answer comes as messages.
-        extensions = {name: value for name, value in scope.get("extensions", {}).items() if name != WHOLE}
-        sending = partial(_send, send, self._headers(origin), varies=self._varies())
-        return self.app(scope | {"extensions": extensions}, receive, sending)
+        return self.app(scope, receive, partial(_send, send, self._headers(origin), varies=self._varies()))
 
     def _headers(self, origin: bytes | None) -> Headers:
         """Return the headers that let the page read an answer; none if its origin is not listed."""

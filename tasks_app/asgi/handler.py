@@ -184,7 +184,7 @@ async def _send_whole(response: HttpResponse, scope: dict[str, Any], send: Send)
     if not response.has_header("Content-Length"):
         headers.append((b"content-length", str(sum(map(len, parts), len(last))).encode()))
     write = scope.get("extensions", {}).get(WHOLE)
-    if write and not parts and len(last) <= PIECE and write((response.status_code, headers, last)):
+    if write and not parts and len(last) <= PIECE and write((response.status_code, headers, last), send):
         return
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     for part in parts:

@@ -74,13 +74,17 @@ class Answering(HttpToolsProtocol):
             self._write_whole(answer, cycle)
         return True
 
-    def write_whole(self, answer: Whole) -> bool:
+    def write_whole(self, answer: Whole, send: Any) -> bool:
         """Write the application's answer to the current request, and return whether it was written.
 
-        This costs a third of the messages of ASGI. A reader that is behind and a HEAD request get those.
+        This costs a third of the messages of ASGI. A reader that is behind and a HEAD request get those, and so does a
+        `send` that is not uvicorn's own: an application before the handler may want to see or change the messages.
         """
         cycle = self.current
-        if cycle is None or cycle.response_started or cycle.disconnected or cycle.scope["method"] == "HEAD":
+        is_own = getattr(send, "__self__", None) is cycle
+        if cycle is None or not is_own:
+            return False
+        if cycle.response_started or cycle.disconnected or cycle.scope["method"] == "HEAD":
             return False
         if self.flow.write_paused:
             return False

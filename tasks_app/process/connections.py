@@ -37,7 +37,7 @@ DROP = "taskdesk.drop"
 `Connection: close`, in place of the last message."""
 WHOLE = "taskdesk.whole"
 """An ASGI extension in the scope of a request that has arrived completely: a function that writes the whole answer in
-place of messages, and returns whether it could."""
+place of messages to the given `send`, and returns whether it could."""
 SPARE = 16
 """The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
 

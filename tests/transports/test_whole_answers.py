@@ -15,14 +15,23 @@ HEADERS = [(b"content-type", b"text/plain"), (b"x-name", b"\xe9 and\ttab")]
 BODY = b"all of it"
 
 
-async def app(scope: dict[str, Any], _: Any, send: Any) -> None:
+async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Answer, and see the messages of answers if the path is of those that are seen."""
+
+    async def see(message: dict[str, Any]) -> None:
+        await send(message | {"headers": [*message.get("headers", []), (b"x-seen", b"yes")]})
+
+    await answer(scope, receive, see if "seen" in scope["path"] else send)
+
+
+async def answer(scope: dict[str, Any], _: Any, send: Any) -> None:
     """Answer a path with the same content: /whole at once, if that is offered and possible, and others in messages."""
     status = 204 if "204" in scope["path"] else 200
     body = b"" if status == 204 else BODY
     headers = [*HEADERS, (b"content-length", str(len(body)).encode())]
     if "broken" in scope["path"]:
         headers.append((b"x-broken", scope["query_string"].replace(b"~", b"\n").replace(b"^", b"\0")))
-    if scope["path"].startswith("/whole") and scope["extensions"][WHOLE]((status, headers, body)):
+    if scope["path"].startswith("/whole") and scope["extensions"][WHOLE]((status, headers, body), send):
         return
     if scope["path"].startswith("/whole"):
         headers.append((b"x-in", b"messages"))
@@ -76,6 +85,12 @@ async def test_a_head_request_is_answered_in_messages(port: int) -> None:
     assert b"x-in: messages" in answer
     assert b"content-length: 9" in answer
     assert BODY not in answer
+
+
+async def test_an_application_between_sees_the_messages_of_each_answer(port: int) -> None:
+    answer = await ask(port, "GET /whole-seen HTTP/1.1\r\nConnection: close")
+    assert b"x-seen: yes" in answer
+    assert answer.endswith(BODY)
 
 
 @pytest.mark.parametrize("value", ["~x-forged:1", "~~<html>", "a^b", "odd~"])
