@@ -16,7 +16,7 @@ WIDTHS = (1440, 1280, 390)
 LOOK = """() => {
     const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
     const seen = [...document.querySelectorAll('#result_list thead th, #result_list tbody tr:first-child > *')];
-    const times = ['show_time', 'show_created_at', 'show_seen_at', 'show_last_at', 'show_last_login'];
+    const times = ['show_time', 'show_created_at', 'show_seen_at', 'show_last_at', 'show_last_login', 'show_minute'];
     const newest = seen.filter((cell) => times.some((name) => cell.matches(`.column-${name}, .field-${name}`)));
     const list = document.querySelector('#changelist .results');
     const edge = list ? Math.min(innerWidth, list.getBoundingClientRect().right) : innerWidth;
