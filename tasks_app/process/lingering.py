@@ -7,9 +7,9 @@ import asyncio
 from collections import deque
 from typing import Any
 
-MAX_BYTES, MAX_SECONDS = 2_000_000, 1.0
+MAX_BYTES, MAX_SECONDS = 2_000_000, 3.0
 """The rest that the client of a refused request may still send. Many clients read the answer only when they have sent
-all."""
+all. With the pauses between two reads, so many bytes take 1.5 s, and longer while the cores are busy."""
 PAUSE = 0.05
 """Seconds between two reads, to slow down a client that sends large bodies again and again."""
 MAX_READ = 32
