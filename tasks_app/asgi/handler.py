@@ -163,15 +163,11 @@ async def _encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpRespons
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:
-    return {"type": "http.response.start", "status": response.status_code, "headers": _encode_headers(response)}
-
-
-def _encode_headers(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
     # Django's store of headers has their names in lower case. Its public methods take several calls for each header.
     store = response.headers._store
     headers = [(name.encode("ascii"), value.encode("latin1")) for name, (_, value) in store.items()]
     headers += [(b"set-cookie", morsel.output(header="").encode("ascii")) for morsel in response.cookies.values()]
-    return headers
+    return {"type": "http.response.start", "status": response.status_code, "headers": headers}
 
 
 async def _send_whole(response: HttpResponse, scope: dict[str, Any], send: Send) -> None:
@@ -180,13 +176,13 @@ async def _send_whole(response: HttpResponse, scope: dict[str, Any], send: Send)
     else:
         parts, last = (), response.content
     protect(response)
-    headers = _encode_headers(response)
+    start = _start(response)
     if not response.has_header("Content-Length"):
-        headers.append((b"content-length", str(sum(map(len, parts), len(last))).encode()))
+        start["headers"].append((b"content-length", str(sum(map(len, parts), len(last))).encode()))
     write = scope.get("extensions", {}).get(WHOLE)
-    if write and not parts and len(last) <= PIECE and write((response.status_code, headers, last), send):
+    if write and not parts and len(last) <= PIECE and write((start["status"], start["headers"], last), send):
         return
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send(start)
     for part in parts:
         await _send_pieces(part, send, more=True)
         await asyncio.sleep(0)
