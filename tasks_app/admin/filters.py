@@ -47,11 +47,14 @@ class ListFilter(admin.SimpleListFilter):
     @property
     def problem(self) -> str:
         """The error message for an impossible value; empty for a possible one."""
+        given = str(self.value() or "")
+        wrong = f"{self.parameter_name}={reveal(given[:100])} is not a possible value."
+        if "\0" in given:
+            return f"{wrong} No row has the character U+0000."
         values = [str(value) for value, _ in self.lookup_choices]
-        if not self.is_closed or self.value() is None or self.value() in values:
+        if not self.is_closed or self.value() is None or given in values:
             return ""
-        value = reveal(str(self.value())[:100])
-        return f"{self.parameter_name}={value} is not a possible value. Choose one of {', '.join(values)}."
+        return f"{wrong} Choose one of {', '.join(values)}."
 
 
 class ExactFilter(ListFilter):

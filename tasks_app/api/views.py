@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from rest_framework.parsers import JSONParser
+import orjson
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.views import APIView
 
@@ -10,12 +12,25 @@ from tasks_app.api.authentication import BySession, ByToken
 from tasks_app.api.problems import answer_problem
 
 
+class StrictJSONParser(BaseParser):
+    """Reads JSON in UTF-8 (RFC 8259, 8.1). A body that is nested too deep, or has half a character, is no JSON."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Return the value of the body. Raises ParseError."""
+        try:
+            return orjson.loads(stream.read())
+        except orjson.JSONDecodeError as error:
+            raise ParseError(f"The body is not JSON in UTF-8: {error}.") from None
+
+
 class View(APIView):
     """A view of JSON for operators, whose answers are stored nowhere."""
 
     authentication_classes = (ByToken, BySession)
     renderer_classes = (JSONRenderer,)
-    parser_classes = (JSONParser,)
+    parser_classes = (StrictJSONParser,)
 
     def get_exception_handler(self) -> Any:
         return answer_problem

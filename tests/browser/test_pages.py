@@ -11,13 +11,13 @@ import httpx
 import orjson
 import pytest
 from django.apps import apps
-from django.contrib import admin
 from django.urls import reverse
 
 from tests.browser.chromium import SECONDS, chromium
 from tests.clients.environments import playwright
 from tests.conftest import Server
 from tests.support.receiver import Reply, receiver
+from tests.transports.admin.pages import registered
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 WALK = Path(__file__).parent / "walk.py"
@@ -67,7 +67,7 @@ def paths(server: Server) -> Iterator[list[str]]:
 
 
 def lists() -> list[str]:
-    models = [model._meta for model in admin.site._registry]
+    models = [model._meta for model in registered()]
     found = [reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist") for meta in models]
     queries = ("?outcome=error", "?outcome=xyz", "?method=none", "?p=9999", "?q=nothing")
     return found + [reverse("admin:tasks_app_exchange_changelist") + query for query in queries]

@@ -246,7 +246,9 @@ def test_errors_of_a_body_name_its_members() -> None:
     assert errors == [{"where": "/colour", "what": errors[0]["what"]}]
     errors = problem(robot.post("keys/", days="soon"), 400)["errors"]
     assert {each["where"] for each in errors} == {"/principal", "/days"}
-    problem(Client().post("/api/v1/keys/", "{", content_type="application/json", headers=robot.headers), 400)
+    for wrong in (b"{", b'{"principal": NaN}', b'{"principal": "\\ud800"}', b'{"principal": "\xff"}', b"[" * 100_000):
+        answer = Client().post("/api/v1/keys/", wrong, content_type="application/json", headers=robot.headers)
+        assert problem(answer, 400)["detail"].startswith("The body is not JSON in UTF-8: ")
     problem(
         Client().post("/api/v1/keys/", "a=1", content_type="application/x-www-form-urlencoded", headers=robot.headers),
         415,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.core.management import get_commands, load_command_class
 from django.test import Client
@@ -19,6 +18,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import operator
 from tests.support.callers import find_caller
+from tests.transports.admin.pages import registered
 
 pytestmark = pytest.mark.django_db
 SPELLINGS: dict[str, dict[str, str]] = {
@@ -97,11 +97,6 @@ def test_each_verb_is_a_command(segment: str, verb: str, commands: set[str]) -> 
 @pytest.mark.parametrize("segment", [resource.segment for resource in RESOURCES])
 def test_each_resource_is_listed_by_a_command(segment: str, commands: set[str]) -> None:
     assert READING.get(segment, f"a2a {segment} list") in commands
-
-
-def registered() -> dict[type[Any], Any]:
-    admin.autodiscover()
-    return dict(admin.site._registry)
 
 
 def test_each_action_and_form_of_the_admin_is_a_verb_of_its_resource() -> None:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import connection, models
 from django.test import Client
@@ -19,6 +18,7 @@ from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import OPS, operator, program
 from tests.operators.tenants import Furniture
 from tests.support.operators import task
+from tests.transports.admin.pages import registered
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 BODIES: dict[str, dict[str, Any]] = {
@@ -83,10 +83,11 @@ def test_no_verb_of_the_api_fails_for_a_row_that_goes_meanwhile(resource: Any, v
 
 
 def actions() -> list[tuple[type[models.Model], str]]:
-    admin.autodiscover()
-    tables = sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label)
     return [
-        (model, name) for model, page in tables if model._meta.app_label == "tasks_app" for name in page.actions or ()
+        (model, name)
+        for model, page in registered().items()
+        if model._meta.app_label == "tasks_app"
+        for name in page.actions or ()
     ]
 
 

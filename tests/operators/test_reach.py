@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
@@ -18,7 +17,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, AGENT_OWNER, AUDITOR, OPERA
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
 from tests.operators.tenants import Furniture
-from tests.transports.admin.pages import act
+from tests.transports.admin.pages import act, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 MINE, OTHER = "mine7", "other7"
@@ -41,12 +40,6 @@ def browser(user: User) -> Client:
     return client
 
 
-def pages() -> list[type[Any]]:
-    """Return the models that have pages in the admin."""
-    admin.autodiscover()
-    return sorted(admin.site._registry, key=lambda model: model._meta.label)
-
-
 def address(model: Any, page: str, *args: Any) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
 
@@ -54,7 +47,7 @@ def address(model: Any, page: str, *args: Any) -> str:
 def test_no_page_of_the_admin_shows_a_byte_of_another_tenant(mine: Furniture, other: Furniture) -> None:
     client, everyone = browser(operator(ADMINISTRATOR, reach=HERE)), browser(operator(ADMINISTRATOR))
     shown = set()
-    for model in pages():
+    for model in registered():
         listing = address(model, "changelist")
         text = client.get(listing).content.decode()
         assert OTHER not in text, model

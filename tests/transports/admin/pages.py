@@ -1,9 +1,16 @@
-"""Pages of the admin: how they are asked for and what they show."""
+"""Pages of the admin: which there are, how they are asked for, and what they show."""
 
 from typing import Any
 
+from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
+
+
+def registered() -> dict[type[Any], Any]:
+    """Return the pages of each model that has some, in the order of the models' names."""
+    admin.autodiscover()
+    return dict(sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label))
 
 
 def listed(client: Client, model: str, **query: str) -> list[str]:
