@@ -47,12 +47,12 @@ class ListFilter(admin.SimpleListFilter):
     @property
     def problem(self) -> str:
         """The error message for an impossible value; empty for a possible one."""
-        given = str(self.value() or "")
-        wrong = f"{self.parameter_name}={reveal(given[:100])} is not a possible value."
-        if "\0" in given:
+        value = str(self.value() or "")
+        wrong = f"{self.parameter_name}={reveal(value[:100])} is not a possible value."
+        if "\0" in value:
             return f"{wrong} No row has the character U+0000."
-        values = [str(value) for value, _ in self.lookup_choices]
-        if not self.is_closed or self.value() is None or given in values:
+        values = [str(choice) for choice, _ in self.lookup_choices]
+        if not self.is_closed or self.value() is None or value in values:
             return ""
         return f"{wrong} Choose one of {', '.join(values)}."
 
