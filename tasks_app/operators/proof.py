@@ -49,7 +49,8 @@ def is_asked_by(request: HttpRequest) -> bool:
     match = request.resolver_match
     name = match.url_name if match else None
     if request.method == "POST":
-        return name in FORMS or (name, request.POST.get("action")) in ACTIONS
+        # A form may name several actions, of which another member chooses one.
+        return name in FORMS or any((name, action) in ACTIONS for action in request.POST.getlist("action"))
     return name in FORMS and user.has_perm("auth.change_user")
 
 

@@ -59,6 +59,8 @@ def test_a_form_that_gives_rights_asks_for_the_password_again(client: Client, ad
 def test_an_action_that_gives_rights_asks_too(client: Client, page: str, action: str) -> None:
     place = reverse(f"admin:{page}")
     assert place_of(client.post(place, {"action": action})) == PROOF
+    for several in ([action, "revoke"], ["revoke", action], [action, ""]):
+        assert place_of(client.post(place, {"action": several, "index": "0"})) == PROOF
     assert place_of(client.post(place, {"action": "revoke"})) != PROOF
     assert client.get(place).status_code == 200, "looking needs no proof"
 
