@@ -135,7 +135,7 @@ def verify(text: str, issuer: Issuer, key: PyJWK) -> Token:
         key=key,
         subject=claims.sub,
         issued_at=claims.iat,
-        expires_at=claims.exp + issuer.leeway,
+        expires_at=_end(claims, issuer) + issuer.leeway,
         scopes=_scopes(payload, issuer),
         thumbprint=thumbprint,
     )
@@ -163,15 +163,20 @@ def _check(claims: Claims, issuer: Issuer) -> None:
     """Check the claims that no library checks, and the times. Raises InvalidKey, and ExpiredKey if all else is good."""
     now, leeway = clock.now().timestamp(), issuer.leeway
     begins = max(claims.iat, claims.iat if claims.nbf is UNSET else claims.nbf)
-    is_timely = begins <= now + leeway and claims.iat >= now - issuer.longest_age - leeway
+    is_timely = begins <= now + leeway
     is_name = 0 < len(claims.sub) <= 255 and claims.sub.isprintable()
     # A time too far away is no time. Comparisons with such numbers are still right, but no clock can show them.
     is_near = 0 <= claims.iat <= claims.exp < 1e11
     if not (is_timely and is_name and is_near and claims.is_for_access):
         raise InvalidKey
-    if claims.exp <= now - leeway:
+    if _end(claims, issuer) <= now - leeway:
         # A token of a certificate proves nothing without it.
         raise ExpiredKey if claims.cnf is UNSET else InvalidKey
+
+
+def _end(claims: Claims, issuer: Issuer) -> float:
+    """Return the time at which a token ends, or is too old for its issuer's setting."""
+    return min(claims.exp, claims.iat + issuer.longest_age)
 
 
 def _scopes(payload: Mapping[str, Any], issuer: Issuer) -> frozenset[str] | None:

@@ -102,10 +102,14 @@ def test_a_revocation_ends_tokens_that_were_issued_before(issuer: LocalIssuer, a
             recognised(token)
 
 
-def test_a_token_is_not_trusted_beyond_its_end(issuer: LocalIssuer, account: ServiceAccount, hand: Hand) -> None:
+@pytest.mark.parametrize("end", ["exp", "longest_age"])
+def test_a_token_is_not_trusted_beyond_its_end(
+    end: str, issuer: LocalIssuer, account: ServiceAccount, hand: Hand, settings: Any
+) -> None:
+    settings.A2A_ISSUERS = {issuer.url: {"audience": AUDIENCE, "longest_age": 60 if end == "longest_age" else 3600}}
     begin = int(hand().timestamp())
-    token = issuer.token(iat=begin, exp=begin + 60)
-    assert recognised(token)
+    token = issuer.token(iat=begin, exp=begin + (60 if end == "exp" else 3600))
+    assert recognised(token).expires_at == begin + 90, "streams and links end then"
     hand.on(seconds=91)
     keys._cache.clear()
     for _ in "known", "new":
