@@ -76,12 +76,14 @@ def test_a_client_counts_by_its_address_or_its_network(address: str | None, netw
     assert network_of(address) == network
 
 
-def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any) -> None:
+def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     def behind(address: str) -> str:
         return origin_of(address, {"X-Forwarded-For": "203.0.113.7"}.get)
 
     settings.A2A_TRUSTED_PROXIES = []
-    assert behind("10.0.0.1") == ""
+    assert behind("10.0.0.1") == behind("10.0.0.1") == ""
+    (line,) = caplog.messages
+    assert "come from 10.0.0.1, which A2A_TRUSTED_PROXIES does not name" in line
     assert behind("8.8.8.8") == "8.8.8.8", "an outside address is no proxy of ours"
     settings.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
     assert behind("10.0.0.1") == "10.0.0.1"

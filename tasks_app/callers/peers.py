@@ -1,5 +1,6 @@
 """The network address that a call came from, behind trusted proxies if there are any, and its trace."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -8,6 +9,8 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
+
+log = logging.getLogger(__name__)
 
 LONGEST = 45
 """Characters of the longest IP address, which is an IPv4 address within IPv6."""
@@ -63,10 +66,23 @@ def origin_of(address: str | None, headers: Callable[[str], str | None]) -> str:
     them would keep all of them out. `headers` returns a header by its name.
     """
     network, is_private = _place(address) if address else ("", False)
-    if is_private and not settings.A2A_TRUSTED_PROXIES:
-        is_forwarded = headers("X-Forwarded-For") is not None or headers("Forwarded") is not None
-        return "" if is_forwarded else network
-    return network
+    if not is_private or settings.A2A_TRUSTED_PROXIES:
+        return network
+    if headers("X-Forwarded-For") is None and headers("Forwarded") is None:
+        return network
+    _warn_of_proxy(network)
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _warn_of_proxy(address: str) -> None:
+    """Log, once for each address, that it is not known whether it is a proxy."""
+    log.warning(
+        "Calls with the header of a proxy come from %s, which A2A_TRUSTED_PROXIES does not name. No limit by address "
+        "holds for them. If it is a proxy, set A2A_TRUSTED_PROXIES to its address; if not, let it reach this server "
+        "through a proxy only.",
+        address,
+    )
 
 
 def comes_from_proxy(meta: Mapping[str, Any]) -> bool:
