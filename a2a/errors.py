@@ -299,9 +299,9 @@ class MissingScope(Error):
 
 
 class BudgetExceeded(Error):
-    """The budget is less than the agent's minimum expected cost: that of the call (`X-Budget-USD`), or what is left of
-    the stored budget of the caller or of its tenant. The facts `budget`, `available` and `required` say which, and the
-    amounts in dollars.
+    """The budget is less than the agent's minimum expected cost: that of the call (`X-Budget-USD`), what its task may
+    still cost, or what is left of the stored budget of the caller or of its tenant. The facts `budget`, `available` and
+    `required` say which, and the amounts in dollars.
     """
 
     reason = "BUDGET_EXCEEDED"

@@ -22,6 +22,7 @@ from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, 
 from tasks_app.event_log.exchanges import record
 from tasks_app.event_log.leases import Renew, release_all, renew
 from tasks_app.event_log.news import notify
+from tasks_app.event_log.next_run import ReserveAgain
 from tasks_app.event_log.outbox import GROWTH, deliveries
 from tasks_app.event_log.queue import Demand, count_unfinished, next_after
 from tasks_app.event_log.read import (
@@ -88,6 +89,7 @@ __all__ = [
     "Remove",
     "Renew",
     "Reserve",
+    "ReserveAgain",
     "Spend",
     "TaskRead",
     "Unwanted",

@@ -57,6 +57,10 @@ class Head(Struct, frozen=True):
     attempt: int
     size: int
     messages: int
+    budget: int | None
+    """The most that the task may cost, in millionths of a dollar; None without a limit."""
+    reserved: int
+    spent: int
 
 
 class ReadHead(Work[Head | None], Struct, frozen=True, kw_only=True):

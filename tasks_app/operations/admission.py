@@ -1,9 +1,10 @@
-"""Whether there is money for a new task: the budget of the call, and the stored budgets of its caller."""
+"""Whether there is money for a run: the budget of the call or of its task, and the stored budgets of the caller."""
 
 from a2a.agents import Agent
 from a2a.money import HEADER
 from a2a.requests import SendMessage
 from a2a.spending import Spending
+from tasks_app.event_log import Head, ReserveAgain
 from tasks_app.limits.budgets import Charge, budgets_of, refusal
 from tasks_app.operations.plan import Plan
 
@@ -14,6 +15,20 @@ def check_budget(request: SendMessage, agent: Agent | None) -> None:
         return
     if request.budget < max(agent.cost.least, 1):
         raise refusal(HEADER, request.budget, agent.cost.least)
+
+
+async def charge_again(request: SendMessage, head: Head, agent: Agent | None) -> None:
+    """Reserve what the run that a message begins may cost. Raises BudgetExceeded.
+
+    A task at work may be called again because of the message, so it needs the money, too.
+    """
+    if agent is None or (cost := agent.cost) is None:
+        return
+    check_budget(request, agent)
+    if head.budget is not None and head.budget - head.spent < max(cost.least, 1):
+        raise refusal("task", head.budget - head.spent, cost.least)
+    if head.reserved and head.reserved < head.spent + cost.most:
+        await ReserveAgain(task_id=head.task_id, least=cost.least, most=cost.most)
 
 
 async def charge(plan: Plan) -> None:

@@ -20,7 +20,7 @@ from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts
 from tasks_app.limits.accounts import account
-from tasks_app.operations.admission import check_budget
+from tasks_app.operations.admission import charge_again
 from tasks_app.operations.attachments import drop_files, store_parts
 from tasks_app.operations.choose_agent import check_agent_of
 from tasks_app.operations.fitness import fit
@@ -51,8 +51,8 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
             return await repeat(request, context, target, digest)
         if TaskState(head.state) in TERMINAL:
             raise end_error(head, TaskState.SUBMITTED)
-        check_budget(request, registry.get(head.agent))
         check_growth(head)
+        await charge_again(request, head, registry.get(head.agent))
         webhook = await _webhook(request, context, task_id)
         storage = storage or await store_parts(message, task_id)
         stored = replace(message, parts=storage.parts)
