@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct
 from a2a.acting import act_here
 from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
-from a2a.dialects.json.json_1_0 import check_encodable
+from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
 from a2a.memory import MemoryDoor
 from a2a.money import micros_of
@@ -152,7 +152,7 @@ def _play(
 
     def give(action: Action) -> bool:
         event = scribe.event(action, NOW)
-        check_encodable(event)
+        encoded_size(event)
         actions.append(action)
         events.append(event)
         return ends_run(action)

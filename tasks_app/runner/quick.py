@@ -10,7 +10,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from a2a.dialects.json.json_1_0 import check_encodable
+from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.errors import Timeout, Unavailable
 from a2a.events import Event, status_of
 from a2a.mistakes import AgentMistake
@@ -23,6 +23,7 @@ from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.files import has_large, store_action
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields, words_of
+from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.play import Accept, play
 
@@ -72,6 +73,8 @@ class Played(Struct, kw_only=True):
     files: list[FileRow] = []
     failure: RunRow | None = None
     """The run of an agent that raised an error, with the traceback for operators."""
+    size: int = 0
+    """Characters of the events of the agent."""
 
 
 async def play_quickly(run: Run) -> Played:
@@ -92,8 +95,9 @@ async def play_quickly(run: Run) -> Played:
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
-        check_encodable(event)
-        together = merge(events[-1], event)
+        size, together = encoded_size(event), merge(events[-1], event)
+        played.size += added_size(event, size, together)
+        check_growth(played.size, len(events) + 1 + (together is None))  # The task's creation is an event, too.
         events[-1:] = [together] if together else [events[-1], event]
 
     try:

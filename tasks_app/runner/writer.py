@@ -9,12 +9,12 @@ from typing import NamedTuple
 from django.conf import settings
 from msgspec.structs import replace
 
-from a2a.dialects.json.json_1_0 import check_encodable
 from a2a.dialects.json.json_1_0 import document as document_of
+from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.documents import TaskDocument
-from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
+from a2a.events import Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
-from a2a.run import Action, Chunk, Failure, Say
+from a2a.run import Action, Chunk, Say
 from a2a.scribe import Scribe, ends_run, merge
 from a2a.spending import Spending
 from a2a.states import INTERRUPTED, TaskState
@@ -25,6 +25,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import FileRow, PositionRow, RunRow
 from tasks_app.event_log import Spend, TaskRead, change, last_status
 from tasks_app.files import has_large, store_action
+from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 from tasks_app.runner.store import AWAY, store
 
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 PAUSE = 0.025
 """Seconds between two writes of a run. The first chunk is written at once."""
 FULL = 16_384
-"""Characters of text in the buffer that are written without a pause."""
+"""Characters of events in the buffer that are written without a pause."""
 SHORT = 64
 """Events of a run that are folded in memory, at most."""
 ANSWERS = frozenset({TaskState.COMPLETED}) | INTERRUPTED
@@ -76,7 +77,7 @@ class Writer:
         self.position: PositionRow | None = None
         """The position that the agent gave with its last action in the buffer, or before."""
         self.size = 0
-        """Characters of text in the buffer."""
+        """Characters of the events in the buffer."""
         self.total = read.size
         """Characters of all events of the task, as far as this run has read or written them."""
         self.log_length = read.document.seq
@@ -107,11 +108,10 @@ class Writer:
             action, rows = await store_action(action, self.read.document.id, self.files)
             self.files += rows
         event = self.scribe.event(action, clock.now())
-        check_encodable(event)
-        self._check_growth(_size(event))
-        together = merge(self.buffer[-1], event) if self.buffer else None
+        size, together = encoded_size(event), merge(self.buffer[-1], event) if self.buffer else None
+        self.size += added_size(event, size, together)
+        check_growth(self.total + self.size, self.log_length + len(self.buffer) + (together is None))
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
-        self.size += _size(event)
         if isinstance(action, Say | Chunk) and action.position is not None:
             self.position = PositionRow(task_id=self.read.document.id, position=action.position)
         if ends_run(action) and (status := status_of(event)):
@@ -155,13 +155,6 @@ class Writer:
         if not is_ours:
             raise LostLease
         self.reported = spent
-
-    def _check_growth(self, size: int) -> None:
-        """Raise Failure if the task may not grow by an event of this size."""
-        if (most := settings.A2A_TASK_CHARACTERS) < self.total + self.size + size:
-            raise Failure(f"The agent has written more than a task may hold: {most:,} characters.")
-        if (most := settings.A2A_TASK_EVENTS) <= self.log_length + len(self.buffer):
-            raise Failure(f"The agent has written more than a task may hold: {most:,} events.")
 
     async def _later(self, seconds: float) -> None:
         """Write the buffer after a pause, and again until it is empty: the agent may add nothing for a long time."""
@@ -274,9 +267,3 @@ def _reopen(events: list[Event]) -> list[Event]:
     if status is None:
         raise TypeError(f"a run ended with {type(last).__name__}")
     return [*others, StatusChanged(status=replace(status, state=TaskState.SUBMITTED))]
-
-
-def _size(event: Event) -> int:
-    if not isinstance(event, ArtifactAdded):
-        return 0
-    return sum(len(part.text or "") + len(part.raw or b"") for part in event.artifact.parts)

@@ -60,6 +60,22 @@ def test_messages_that_come_at_once_stay_within_the_limit(owner: Person, setting
     assert Task.objects.get(pk=task.id).messages == 4
 
 
+@pytest.mark.parametrize("agent", ["fills", "fills-quickly"])
+@pytest.mark.parametrize("kind", ["data", "metadata", "status"])
+def test_all_that_an_agent_writes_counts(owner: Person, settings: Any, agent: str, kind: str) -> None:
+    settings.A2A_TASK_CHARACTERS = 40_000
+    task = sent(owner, kind, agent)
+    assert task.status.state == "failed"
+    assert task.status.message is not None
+    assert task.status.message.text == "The agent has written more than a task may hold: 40,000 characters."
+    assert 30_000 < Task.objects.get(pk=task.id).size < 60_000
+    settings.A2A_TASK_CHARACTERS, settings.A2A_TASK_EVENTS = 20_000_000, 12
+    task = sent(owner, kind, agent)
+    assert task.status.message is not None
+    assert task.status.message.text == "The agent has written more than a task may hold: 12 events."
+    assert Task.objects.get(pk=task.id).last_seq == 13, "the failure comes on top"
+
+
 def test_a_run_that_writes_more_fails_with_the_limit(owner: Person, settings: Any) -> None:
     settings.A2A_TASK_CHARACTERS = 40_000
     said = message(parts=(Part(data={"chunks": 1_000, "size": 100}),))

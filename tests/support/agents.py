@@ -343,6 +343,33 @@ async def writes(run: Run, chunks: int, size: int) -> AsyncIterator[Any]:
         yield "x" * size
 
 
+async def _fill(run: Run) -> AsyncIterator[Any]:
+    """Write a thousand actions of the kind that the message names, each with a thousand characters."""
+    text = "x" * 1_000
+    for _ in range(1_000):
+        match run.text:
+            case "data":
+                yield run.artifact({"text": text})
+            case "metadata":
+                yield run.artifact("short", metadata={"text": text})
+            case _:
+                yield run.status(text)
+
+
+@agent
+async def fills(run: Run) -> AsyncIterator[Any]:
+    """Writes without pauses what is no text of an artifact."""
+    async for action in _fill(run):
+        yield action
+
+
+@agent(quick=True)
+async def fills_quickly(run: Run) -> AsyncIterator[Any]:
+    """Writes the same within the call."""
+    async for action in _fill(run):
+        yield action
+
+
 PIECES = ("  Once", " upon", "\n\na", " ", "time\u2028", ".\n")
 """With all at which a reader of lines might divide it."""
 

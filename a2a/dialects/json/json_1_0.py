@@ -192,14 +192,14 @@ def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> 
     )
 
 
-def check_encodable(event: Event) -> None:
-    """Raise WrongValue for content that JSON cannot hold.
+def encoded_size(event: Event) -> int:
+    """Return the characters of an event's stored form. Raises WrongValue for content that JSON cannot hold.
 
     Runners call it at each yield, so that the error names the line of the yield. When the event is written later, that
     line is unknown.
     """
     try:
-        _encode_event(event)
+        return len(_encode_event(event)[1])
     except TypeError as error:
         raise not_json(error) from None
 
