@@ -63,7 +63,18 @@ async def store_parts(message: Message, task_id: str = "") -> StoredParts:
         raise Unavailable from error
 
 
-async def drop_files(storage: StoredParts | None) -> None:
-    """Delete the files of a message that was sent before."""
-    if storage is not None and storage.rows:
-        await deletion_of(storage.rows)
+class Attachments:
+    """The files of one message to a task, stored once, however often the message is tried."""
+
+    def __init__(self) -> None:
+        self.storage: StoredParts | None = None
+
+    async def store(self, message: Message, task_id: str) -> StoredParts:
+        """Store the large parts, as store_parts() does, unless they are stored."""
+        self.storage = self.storage or await store_parts(message, task_id)
+        return self.storage
+
+    async def drop(self) -> None:
+        """Delete the files, because no task has the message, or it was sent before."""
+        if self.storage is not None and self.storage.rows:
+            await deletion_of(self.storage.rows)

@@ -7,7 +7,7 @@ from django.db import IntegrityError
 from msgspec.structs import replace
 
 from a2a.agents import registry
-from a2a.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from a2a.errors import Error, InvalidParams, TaskNotFound, Unavailable, UnsupportedOperation
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Preferences
@@ -18,10 +18,9 @@ from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.callers.access import for_agents, sight
 from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
-from tasks_app.files import StoredParts
 from tasks_app.limits.accounts import account
 from tasks_app.operations.admission import charge_again
-from tasks_app.operations.attachments import drop_files, store_parts
+from tasks_app.operations.attachments import Attachments
 from tasks_app.operations.choose_agent import check_agent_of
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.large import compute
@@ -35,43 +34,54 @@ from tasks_app.run_secrets import row_of
 
 async def follow_up(request: SendMessage, context: Context, task_id: str) -> Grant:
     """Add the message to its task, and try again whenever another event was written since the task was read."""
+    attachments = Attachments()
+    try:
+        while (grant := await _add(request, context, task_id, attachments)) is None:
+            pass
+    except Error as error:
+        # Of an unavailable database it is not known whether it stored the message.
+        if not isinstance(error, Unavailable):
+            await attachments.drop()
+        raise
+    return grant
+
+
+async def _add(request: SendMessage, context: Context, task_id: str, attachments: Attachments) -> Grant | None:
+    """Add the message to the task as it is now. Return None if it has changed meanwhile."""
     caller, key = context.caller, key_of(request.message.message_id)
-    storage: StoredParts | None = None
-    while True:
-        head = await find(context, task_id, request.tenant)
-        if head.agent == BATCH_AGENT:
-            raise UnsupportedOperation(taskId=task_id, detail="the task is a batch, which takes no messages")
-        check_agent_of(head, request, caller)
-        preferences = _preferences(request, context, head)
-        message = with_ids(request.message, task_id, head.context_id)
-        digest = await compute(context, fingerprint, message, None)
-        target = await FindKey(owner_id=caller.owner_id, key=key)
-        if target is not None:
-            await drop_files(storage)
-            return await repeat(request, context, target, digest)
-        if TaskState(head.state) in TERMINAL:
-            raise end_error(head, TaskState.SUBMITTED)
-        check_growth(head)
-        await charge_again(request, head, registry.get(head.agent))
-        webhook = await _webhook(request, context, task_id)
-        storage = storage or await store_parts(message, task_id)
-        stored = replace(message, parts=storage.parts)
-        item = await compute(context, _addition, context, head, stored, key, digest)
+    head = await find(context, task_id, request.tenant)
+    if head.agent == BATCH_AGENT:
+        raise UnsupportedOperation(taskId=task_id, detail="the task is a batch, which takes no messages")
+    check_agent_of(head, request, caller)
+    preferences = _preferences(request, context, head)
+    message = with_ids(request.message, task_id, head.context_id)
+    digest = await compute(context, fingerprint, message, None)
+    target = await FindKey(owner_id=caller.owner_id, key=key)
+    if target is not None:
+        await attachments.drop()
+        return await repeat(request, context, target, digest)
+    if TaskState(head.state) in TERMINAL:
+        raise end_error(head, TaskState.SUBMITTED)
+    check_growth(head)
+    await charge_again(request, head, registry.get(head.agent))
+    webhook = await _webhook(request, context, task_id)
+    # The answer to a question makes the task runnable, so it counts as new work.
+    is_new_work = TaskState(head.state) in INTERRUPTED
+    with account.new_work(caller.owner_id, head.agent) if is_new_work else nullcontext():
+        storage = await attachments.store(message, task_id)
+        item = await compute(context, _addition, context, head, replace(message, parts=storage.parts), key, digest)
         item.wants, item.files = preferences.json(), storage.rows
         item.secret = row_of(task_id, message.message_id, context.secrets)
         item.webhook, item.with_deliveries = webhook, webhook is not None
         check_growth(head, item.size)
         try:
-            # The answer to a question makes the task runnable, so it counts as new work.
-            with account.new_work(caller.owner_id, head.agent) if item.state else nullcontext():
-                outcome = await append_with_record(context, item)
+            outcome = await append_with_record(context, item)
         except (IntegrityError, Full):
             # Another call has stored this very message, or the last webhook that the task has room for. The next round
             # finds it.
             context.exchange.undo()
-            continue
-        if outcome:
-            return await _answer(request, context, task_id, outcome.seq)
+            return None
+    return await _answer(request, context, task_id, outcome.seq) if outcome else None
 
 
 def _preferences(request: SendMessage, context: Context, head: Head) -> Preferences:

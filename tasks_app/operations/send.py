@@ -65,7 +65,11 @@ async def send(request: SendMessage, context: Context) -> Grant:
     try:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
             outcome = await _begin(plan)
-    except (BudgetExceeded, RateLimited, Unavailable):
+    except (BudgetExceeded, RateLimited, Unavailable) as error:
+        # Of an unavailable database it is not known whether it stored the message.
+        if plan.files and not isinstance(error, Unavailable):
+            await deletion_of(plan.files)
+            plan.files = []
         # No limit refuses a message that was accepted before: its caller may not have had the answer.
         target = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
         if target is None:
@@ -131,7 +135,12 @@ async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
     if plan.request.message.context_id is not None:
         owner, context_id = plan.context.caller.owner_id, plan.run.context_id
         plan.run.conversation = await DoSlowly(lambda: conversation_of(owner, context_id), owner)
-    result = await RunQuick(plan.run)
+    try:
+        result = await RunQuick(plan.run)
+    except Unavailable:  # No thread was free. Nothing is stored but the files of the message.
+        if plan.files:
+            await deletion_of(plan.files)
+        raise
     plan.files += result.files
     if result.reply is not None:
         return await create_reply(plan, result.reply)

@@ -385,7 +385,7 @@ async def tells(run: Run) -> AsyncIterator[str]:
 # ------------------------------------------------------------------ money
 
 
-@agent(cost=("0.50", "1"), attempts=2)
+@agent(cost=("0.50", "1"), attempts=2, input_modes=["text/plain", "application/pdf"])
 async def priced(run: Run) -> AsyncIterator[Any]:
     """Reports each amount that the message lists, and does what else it says."""
     for word in run.text.split():
@@ -404,7 +404,7 @@ async def priced(run: Run) -> AsyncIterator[Any]:
     yield f"{run.spent} of {run.budget}"
 
 
-@agent(cost=("0.50", "1"), quick=True)
+@agent(cost=("0.50", "1"), quick=True, input_modes=["text/plain", "application/pdf"])
 async def priced_quick(run: Run) -> AsyncIterator[Any]:
     """Reports the amounts that the message lists, within the call."""
     for word in run.text.split():

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 
-from a2a.errors import InvalidParams, Unavailable
+from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable, UnsupportedOperation
 from a2a.types import Part, PushConfig, Task
 from tasks_app.models import File
 from tasks_app.models import Task as TaskRow
 from tests.conftest import Person
 from tests.operations.asking import data, message, send, sent
 from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
+from tests.operations.money import limit
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -36,6 +37,40 @@ def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> Non
     for said in (message(parts=(PDF,), task_id=task.id), message(parts=(PDF,))):
         with pytest.raises(InvalidParams):
             send(owner, said, "asks-for-files", push_config=webhook)
+    assert not stored_paths()
+
+
+def test_a_message_that_a_limit_refuses_stores_no_file(owner: Person, settings: Any) -> None:
+    task = sent(owner, "go", "asks-for-files")
+    sent(owner, "wait", "waits", return_immediately=True)
+    settings.A2A_OWNER_TASKS = 1
+    for said in (message(parts=(PDF,), task_id=task.id), message(parts=(PDF,))):
+        with pytest.raises(RateLimited):
+            send(owner, said, "asks-for-files")
+    settings.A2A_OWNER_TASKS, settings.A2A_TASK_MESSAGES = 100, 1
+    with pytest.raises(UnsupportedOperation):
+        send(owner, message(parts=(PDF,), task_id=task.id))
+    settings.A2A_TASK_MESSAGES, settings.A2A_TASK_CHARACTERS = 100, TaskRow.objects.get(pk=task.id).size + 500
+    with pytest.raises(UnsupportedOperation):
+        send(owner, message(parts=(PDF, Part(text="x" * 500)), task_id=task.id))
+    assert not stored_paths()
+
+
+def test_a_message_that_no_budget_covers_leaves_no_file(owner: Person) -> None:
+    limit(owner, 0.25)
+    for agent in ("priced", "priced-quick"):
+        with pytest.raises(BudgetExceeded):
+            send(owner, message(parts=(Part(text="1"), PDF)), agent)
+    assert not stored_paths()
+
+
+def test_a_quick_agent_without_a_thread_leaves_no_file(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def busy(_run: Any) -> None:
+        raise Unavailable(1)
+
+    monkeypatch.setattr("tasks_app.operations.dispatcher.play_quickly", busy)
+    with pytest.raises(Unavailable):
+        send(owner, message(parts=(PDF,)), "echo")
     assert not stored_paths()
 
 
