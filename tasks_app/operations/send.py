@@ -85,15 +85,16 @@ async def send(request: SendMessage, context: Context) -> Grant:
 async def _begin(plan: Plan) -> Answer | KeyTarget:
     """Store the conversation. Return the answer, or what the key stands for if the message was sent before."""
     request = plan.request
-    if request.push_config or has_large(request.message.parts):
-        # Look up the key first, so that a message sent again stores no files and registers no address.
+    await charge(plan)
+    is_paid_now = plan.quick and plan.charge is not None
+    if request.push_config or has_large(request.message.parts) or is_paid_now:
+        # Look up the key first, so that a message sent again stores no files, registers no address, and costs nothing.
         target = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
         if target is not None:
             return target
         if request.push_config:
             await check_address(request.push_config)
         await store_files(plan)
-    await charge(plan)
     if not plan.quick:
         return await create_task(plan, ())
     if plan.charge is None:

@@ -101,11 +101,11 @@ def test_a_task_that_waits_for_an_answer_takes_its_reservation_out_of_the_advanc
     assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
 
 
-def test_a_message_that_runs_twice_draws_twice_and_holds_nothing(owner: Person) -> None:
+def test_a_message_that_is_sent_again_draws_once_and_holds_nothing(owner: Person) -> None:
     budget, said = limit(owner, 1000), message("0.5")
     send_all(owner, said, said)
     end()
-    assert (amounts(budget), Reservation.objects.exists()) == ((0, 1.25), False)
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
 
 
 def test_a_call_that_stores_no_task_is_charged_when_its_advance_ends(
