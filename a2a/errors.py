@@ -325,15 +325,15 @@ class Timeout(Error):
 
 
 class RateLimited(Error):
-    """The caller has too much in flight. `Retry-After` says when to try again. The facts `limit` and `most` are the
-    name of the limit and its value.
+    """The caller has too much in flight. `Retry-After` and the fact `retryAfter` say in how many seconds to try again.
+    The facts `limit` and `most` are the name of the limit and its value.
     """
 
     reason = "RATE_LIMITED"
     sentence = "Too much is in flight for this caller, try again later"
 
     def __init__(self, retry_after: int = 1, **facts: str) -> None:
-        super().__init__(**facts)
+        super().__init__(**facts | {"retryAfter": str(retry_after)})
         self.retry_after = retry_after
         """The value of the Retry-After header, in seconds."""
 
@@ -345,13 +345,15 @@ class TooManyCalls(RateLimited, twin=True):
 
 
 class Unavailable(Error):
-    """The server is stopping or overloaded, or it cannot reach its database. `Retry-After` says when to try again."""
+    """The server is stopping or overloaded, or it cannot reach its database. `Retry-After` and the fact `retryAfter`
+    say in how many seconds to try again.
+    """
 
     reason = "UNAVAILABLE"
     sentence = "The server cannot take this call now, try again"
 
     def __init__(self, retry_after: int = 1, **facts: str) -> None:
-        super().__init__(**facts)
+        super().__init__(**facts | {"retryAfter": str(retry_after)})
         self.retry_after = retry_after
         """The value of the Retry-After header, in seconds."""
 

@@ -114,7 +114,7 @@ def _error(
     error.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
     # REST of 1.0 has no numbers of its own.
     error.code = _NUMBERS.get(error.reason) if number is None else number
-    error.details = details
+    error.details, error.retry_after = details, _wait(details)
     if answer is not None:
         _add_status(error, answer)
     return error
@@ -122,9 +122,23 @@ def _error(
 
 def _add_status(error: ServerError, answer: Answer) -> None:
     """Add what HTTP says about an error. Its status alone says whether an error without a class may be repeated."""
-    error.status, error.retry_after = answer.status, answer.retry_after
+    error.status = answer.status
+    if answer.retry_after is not None:
+        error.retry_after = answer.retry_after
     if not type(error).reason:
         error.retryable = answer.status >= 500
+
+
+def _wait(details: Any) -> float | None:
+    """Return the seconds that the details ask the caller to wait: on a socket and in a batch no header says it."""
+    for item in details if isinstance(details, list) else [details]:
+        if not isinstance(item, dict):
+            continue
+        for facts in (item, item.get("metadata")):
+            wait = facts.get("retryAfter") if isinstance(facts, dict) else None
+            if re.fullmatch(r"[0-9]{1,9}", str(wait), re.ASCII):
+                return float(str(wait))
+    return None
 
 
 def _reason(details: Any) -> str | None:

@@ -120,7 +120,7 @@ class Purse:
         """Return the error of a call for which the bucket has too few tokens."""
         wait = max(1, math.ceil((cost - self.level_at(now)) / self.rate.per_second))
         limit = f"calls of this {self.noun} by cost in {self.rate.window} s"
-        return TooManyCalls(wait, limit=limit, most=f"{self.rate.burst:.0f}", cost=str(cost), retryAfter=str(wait))
+        return TooManyCalls(wait, limit=limit, most=f"{self.rate.burst:.0f}", cost=str(cost))
 
     # ------------------------------------------------------------- the lease
 

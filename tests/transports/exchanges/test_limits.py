@@ -89,6 +89,8 @@ def test_each_member_of_a_batch_costs(owner: Person) -> None:
     answer = ask(owner, get)
     codes = [each["error"]["code"] for each in answer.json()]
     assert (codes.count(-32001), codes.count(-38008)) == (20, 5)
+    (info,) = [each for each in answer.json()[-1]["error"]["data"] if each.get("reason") == "RATE_LIMITED"]
+    assert int(info["metadata"]["retryAfter"]) > 0, "a batch has no header for one of its members"
     assert answer.headers["RateLimit"].startswith('"caller";r=0;t=')
 
 
