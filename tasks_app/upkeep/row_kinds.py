@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Model, QuerySet
@@ -348,6 +349,7 @@ ROW_KINDS = {
         ),
         _of_time("refusals", Refusals, "minute", lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS)),
         _of_time("secrets", RunSecret, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
+        _of_time("sessions", Session, "expire_date", lambda: timedelta(0)),  # They have an end of their own.
         _of_time("usage", Usage, "created_at", lambda: timedelta(days=settings.A2A_USAGE_DAYS)),
         RowKind(
             name="exchanges",

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.management import CommandError
 from django.db import OperationalError, connection
 from msgspec.structs import replace
@@ -187,7 +188,7 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
     empty = ("audit", "refused_calls", "receivers", "deliveries", "shared_streams", "slack_questions", "memory")
-    zero = dict.fromkeys((*empty, "secrets", "usage", "workflows"), 0)
+    zero = dict.fromkeys((*empty, "secrets", "sessions", "usage", "workflows"), 0)
     ages = {"keys": 39, "tickets": 40, "refusals": 33, "exchanges": 33, "replies": 10, "tasks": 10}
     assert behind == ages | zero
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
@@ -203,6 +204,13 @@ def test_tickets_go_at_their_end_and_not_before(owner: Person) -> None:
     forget()
     assert [ticket.digest for ticket in SocketTicket.objects.all()] == ["unused"]
     assert left() == all_of(3)
+
+
+def test_sessions_of_operators_go_at_their_end_and_not_before() -> None:
+    for name, seconds in ("over", -1), ("open", 60):
+        Session.objects.create(session_key=name, session_data="", expire_date=clock.now() + timedelta(seconds=seconds))
+    forget()
+    assert [session.session_key for session in Session.objects.all()] == ["open"]
 
 
 def test_rows_passed_over_are_deleted_by_the_next_pass(owner: Person) -> None:
@@ -272,6 +280,7 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
         "keys": 3,
         "tickets": 3,
         "secrets": 0,
+        "sessions": 0,
         "usage": 0,
         "receivers": 0,
         "memory": 0,
@@ -313,6 +322,7 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
         "keys": 2,
         "tickets": 2,
         "secrets": 0,
+        "sessions": 0,
         "usage": 0,
         "receivers": 0,
         "memory": 0,
