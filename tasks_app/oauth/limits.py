@@ -1,17 +1,23 @@
-"""The limit of wrong secrets, codes and tokens by address, shared with wrong keys of calls.
+"""The limits of requests to the OAuth server.
 
-They are too long to guess. The limit keeps guesses from costing the database more than a few lookups.
+Wrong secrets, codes and tokens are limited by address, together with wrong keys of calls. They are too long to guess.
+The limit keeps guesses from costing the database more than a few lookups. Right ones spend from the rate limits of the
+client's principal, as its calls do.
 """
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from a2a.errors import TooManyCalls
+from tasks_app.callers.access import caller_for
 from tasks_app.callers.peers import origin_of, peer_of
 from tasks_app.limits import strangers
+from tasks_app.limits.rate_limits import limits
+from tasks_app.models import Principal
 
 View = Callable[..., Any]
 
@@ -34,10 +40,17 @@ def limit_wrong(view: View) -> View:
     return answer
 
 
+def spend(principal: Principal, cost: int) -> None:
+    """Take the cost of a request out of the buckets of the client's principal. Raises TooManyCalls."""
+    caller = caller_for(principal, frozenset())
+    if limits.purses_of(caller):
+        async_to_sync(limits.spend)(caller, cost)  # on the loop of the doors, where all buckets are
+
+
 def _refuse(error: TooManyCalls) -> HttpResponse:
     body = {
         "error": "temporarily_unavailable",
-        "error_description": "Your address sent too many wrong requests. Wait as long as Retry-After says.",
+        "error_description": f"The limit of {error.facts['limit']} is reached. Wait as long as Retry-After says.",
     }
     headers = {"Retry-After": str(error.retry_after), "Cache-Control": "no-store"}
     return JsonResponse(body, status=429, headers=headers)

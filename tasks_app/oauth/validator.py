@@ -14,10 +14,12 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from tasks_app import clock
 from tasks_app.callers.access import digests
+from tasks_app.limits.rates import SEND_COST
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
 from tasks_app.oauth.entries import ISSUE, REVOKE, record
 from tasks_app.oauth.expiry import forget_expired
+from tasks_app.oauth.limits import spend
 from tasks_app.oauth.resources import agent_of
 from tasks_app.oauth.secrets import checksum, family_of
 from tasks_app.oauth.server import ADDRESS, APPROVER
@@ -48,7 +50,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         return client
 
     def authenticate_client(self, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return whether the request has the secret of a confidential client.
+        """Return whether the request has the secret of a confidential client. Raises TooManyCalls.
 
         A digest is enough, because secrets are random. So a wrong one costs one lookup, and no slow hash.
         """
@@ -57,7 +59,11 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         if client is None or client.client_type != CONFIDENTIAL or not 0 < len(secret) <= LONGEST:
             return False
         stored = client.digests(clock.now())
-        return any(hmac.compare_digest(ours, theirs) for ours in stored for theirs in digests(secret))
+        if not any(hmac.compare_digest(ours, theirs) for ours in stored for theirs in digests(secret)):
+            return False
+        # A grant stores a token and an entry of the audit, so it costs as much as a message.
+        spend(client.principal, SEND_COST if request.grant_type else 1)
+        return True
 
     def _read_credentials(self, request: Any) -> tuple[str, str]:
         """Return the id and the secret of a client: from the header, or else from the form (RFC 6749, 2.3.1)."""

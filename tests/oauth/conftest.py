@@ -29,6 +29,8 @@ SCOPES = "tasks:read tasks:write"
 _SCRIPT = """
 import json, pathlib
 from django.contrib.auth.models import User
+from tasks_app import clock
+from tasks_app.models import Principal, RateLimit
 from tasks_app.oauth import clients
 from tasks_app.operators import users
 from tasks_app.operators.audit import COMMAND, Operator
@@ -44,6 +46,7 @@ wishes = {{
     "app": dict(principal="olga", **code),
     "rival": dict(principal="rival", **code),
     "distant": dict(principal="olga", tenant="abroad", **code),
+    "busy": dict(principal="busy"),
     "native": dict(principal="olga", grant="authorization-code", redirect_uris=["{loopback}"], public=True),
 }}
 programs = {{}}
@@ -51,6 +54,8 @@ for name, wish in wishes.items():
     wish = clients.NewClient(**{{"name": name, "scopes": "{scopes}"}} | wish)
     client, secret = clients.add(wish, Operator("tests", COMMAND))
     programs[name] = {{"pk": client.pk, "id": client.client_id, "secret": secret}}
+busy = Principal.objects.get(name="busy")
+RateLimit.objects.create(principal=busy, tenant=busy.tenant, per_minute=1, burst=25, changed_at=clock.now())
 lisa, _ = users.make_user(Operator("tests", COMMAND), "lisa", ["administrator"], reach)
 lisa.set_password("{password}")
 lisa.save()

@@ -1,7 +1,10 @@
 """Client credentials, introspection and revocation, with authlib against a real server."""
 
+from typing import Any
+
 import pytest
 
+from tests.conftest import until
 from tests.oauth.conftest import SCOPES, Site, get, post
 
 pytestmark = pytest.mark.storage
@@ -72,6 +75,21 @@ def test_a_token_is_only_for_resources_of_this_server(site: Site, resource: str)
     resource = resource.format(url=site.url)
     answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", resource=resource)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
+
+
+def test_tokens_and_introspections_spend_from_the_limit_of_the_principal(site: Site) -> None:
+    def ask(path: str, **fields: str) -> Any:
+        return site.form("busy", path, **fields)
+
+    # A sweep reads the limits.
+    refused = until(lambda: (answer := ask("/oauth2/introspect", token="x")).status_code == 429 and answer, "a refusal")
+    assert refused.json()["error"] == "temporarily_unavailable"
+    assert "The limit of calls" in refused.json()["error_description"]
+    assert int(refused.headers["Retry-After"]) > 0
+    grant = ask("/oauth2/token", grant_type="client_credentials")
+    assert grant.status_code == 429
+    assert int(grant.headers["Retry-After"]) > 9 * 60, "a grant costs ten units"
+    assert site.form("robot", "/oauth2/token", grant_type="client_credentials").status_code == 200
 
 
 @pytest.mark.requirement("ACP-19")
