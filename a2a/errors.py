@@ -181,7 +181,8 @@ class MemoryNotFound(Error):
 
 
 class WorkflowNotFound(Error):
-    """The caller has no workflow of this name. Workflows of other owners do not count."""
+    """The caller has no workflow of this name. Workflows of other owners do not count, nor, at the address of an
+    agent, those that began elsewhere."""
 
     reason = "WORKFLOW_NOT_FOUND"
     sentence = "Workflow not found"

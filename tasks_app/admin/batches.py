@@ -99,6 +99,7 @@ def build_facts(row: Batch) -> list[Fact]:
     return [
         Fact("Operation", reveal(row.operation)),
         Fact("Agent of the items", row.agent),
+        Fact("Agent of its address", row.address or ""),
         Fact("Owner", format_owner(row)),
         Fact("Its task", row.pk, link("task", row.pk)),
         Fact("Items", f"{row.size:,} ({', '.join(f'{number:,} {state}' for state, number in counts.items())})"),

@@ -79,6 +79,7 @@ def build_facts(row: Workflow) -> list[Fact]:
     return [
         Fact("Name", reveal(row.name)),
         Fact("Owner", format_owner(row)),
+        Fact("Agent of its address", row.address or ""),
         Fact("Phase", row.phase),
         Fact("Executed until", row.runs_until or ""),
         Fact("Reason", reveal(row.reason)),

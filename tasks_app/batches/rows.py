@@ -11,7 +11,7 @@ from msgspec import Struct
 from a2a.errors import RateLimited
 from a2a.states import ACTIVE, INTERRUPTED, RUNNABLE, TERMINAL, TaskState
 from tasks_app import clock
-from tasks_app.callers.access import Caller, caller_for
+from tasks_app.callers.access import Caller, caller_of_work
 from tasks_app.database.locks import LockRefused
 from tasks_app.event_log import Append, Appended, Create, append_many, create_many
 from tasks_app.models import Batch, BatchItem, Task
@@ -87,7 +87,7 @@ def _turn(row: Batch) -> Turn:
         max_concurrent=row.max_concurrent,
         batch_size=row.batch_size,
         optimization=row.optimization,
-        caller=caller_for(row.owner, frozenset(row.scopes.split())),
+        caller=caller_of_work(row),
     )
 
 

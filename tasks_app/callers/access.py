@@ -25,7 +25,7 @@ from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import one_of, sight_of
 from tasks_app.database.work import Work
-from tasks_app.models import ApiKey, Principal, Tenant
+from tasks_app.models import ApiKey, Batch, Principal, Tenant, Workflow
 
 MANY_MISSES = 200
 """Unknown keys within a second or two that are a flood."""
@@ -244,6 +244,16 @@ def caller_for(principal: Principal, scopes: frozenset[str], **more: Any) -> Cal
         rules=rules_of(principal),
         **more,
     )
+
+
+def caller_of_work(work: Batch | Workflow) -> Caller:
+    """Return the caller in whose name a batch or a workflow goes on after its call. Its owner and tenant are there.
+
+    The limits of the call go on too: its scopes, and the agent of its address, beside which a credential that is valid
+    for some agents is not valid.
+    """
+    agents = None if work.address is None else frozenset({work.address})
+    return caller_for(work.owner, frozenset(work.scopes.split()), agents=agents)
 
 
 def check_language(name: str | None) -> None:

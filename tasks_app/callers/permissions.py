@@ -50,17 +50,20 @@ def may_see(caller: Caller, name: str) -> bool:
     return is_permitted(caller, "agent", name) and any_skill
 
 
-def _is_for(caller: Caller, agent: str) -> bool:
-    """Return whether the credential of the caller is valid for an agent.
+def _is_for(caller: Caller, agent: str | None) -> bool:
+    """Return whether the credential of the caller is valid for an agent, or for the whole server.
 
     The door looks at the address alone, and some operations choose agents beside that of the address.
     """
     return caller.agents is None or agent in caller.agents
 
 
-def shows(caller: Caller, address: str | None, agent: str) -> bool:
-    """Return whether an address, of the agent that it names or of the whole server, shows tasks of an agent.
+def shows(caller: Caller, address: str | None, agent: str | None) -> bool:
+    """Return whether an address, of the agent that it names or of the whole server, shows tasks of an agent, or
+    workflows of an agent or of the whole server.
 
-    The tasks of a caller stay its own: the address of the whole server shows them all.
+    The tasks of a caller stay its own: the address of the whole server shows all that its credential is valid for.
     """
-    return address is None or (address == agent and may_see(caller, agent))
+    if address is None:
+        return _is_for(caller, agent)
+    return address == agent and may_see(caller, address)

@@ -16,6 +16,9 @@ class Batch(models.Model):
     owner = models.ForeignKey(Principal, models.CASCADE, db_index=False, related_name="+")
     operation = models.CharField(max_length=128, help_text="The agent or the skill.")
     agent = models.CharField(max_length=64, help_text="The agent of its items.")
+    address = models.CharField(
+        max_length=64, null=True, help_text="The agent of the address where it began; null: that of the whole server."
+    )
     scopes = models.TextField(help_text="The scopes of the call that began it, separated by spaces.")
     size = models.PositiveIntegerField(help_text="Number of its items.")
     max_concurrent = models.PositiveIntegerField()

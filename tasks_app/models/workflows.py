@@ -23,6 +23,9 @@ class Workflow(models.Model):
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
     owner = models.ForeignKey(Principal, models.PROTECT, related_name="+")
     name = models.CharField(max_length=128, help_text="The owner's name of it.")
+    address = models.CharField(
+        max_length=64, null=True, help_text="The agent of the address where it began; null: that of the whole server."
+    )
     state = models.CharField(max_length=16, choices=STATES)
     phase = models.CharField(max_length=16, choices=PHASES)
     context_id = models.CharField(max_length=128, help_text="The context of its tasks, which share a conversation.")

@@ -60,6 +60,7 @@ async def execute(request: ExecuteBatch, context: Context) -> Grant:
         owner_id=caller.owner_id,
         operation=request.operation,
         agent=agent.name,
+        address=context.agent,
         scopes=" ".join(sorted(caller.scopes)),
         size=len(request.items),
         max_concurrent=request.max_concurrent or USUAL,

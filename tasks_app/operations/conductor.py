@@ -20,9 +20,8 @@ from a2a.requests import SendMessage
 from a2a.states import TERMINAL
 from a2a.types import Message, Role
 from a2a.workflows import Phase
-from tasks_app.callers.access import Caller
+from tasks_app.callers.access import caller_of_work
 from tasks_app.callers.permissions import check_permission
-from tasks_app.callers.rules import rules_of
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
@@ -115,9 +114,9 @@ class Conductor:
 
 async def _begin(row: Workflow) -> str:
     """Send the message of an execution to the agent of the current phase, and add the task to the phase."""
-    phase, caller = Phase(row.phase), _caller_of(row)
+    phase, caller = Phase(row.phase), caller_of_work(row)
     check_permission(caller, "phase", phase.value)
-    agent = agent_of(caller, phase, tuple(orjson.loads(row.agent_types)))
+    agent = row.address or agent_of(caller, phase, tuple(orjson.loads(row.agent_types))).name
     await limits.spend(caller, cost_of_send())
     tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
     message = Message(
@@ -127,11 +126,11 @@ async def _begin(row: Workflow) -> str:
         context_id=row.context_id,
     )
     metadata = orjson.loads(row.configuration) | {"workflowId": row.name, "sparcPhase": phase.value}
-    request = SendMessage(message=message, return_immediately=True, queued=True, agent=agent.name, metadata=metadata)
+    request = SendMessage(message=message, return_immediately=True, queued=True, agent=agent, metadata=metadata)
     result = await perform(request, Context(caller=caller))
     if not isinstance(result, Answer) or result.task is None:
         raise TypeError("a queued send that returns at once gives a task")
-    add = partial(rows.add_task, row.pk, phase, result.task.id, agent.name, is_executed=True)
+    add = partial(rows.add_task, row.pk, phase, result.task.id, agent, is_executed=True)
     await bridge.ask(Do(add))
     return result.task.id
 
@@ -143,18 +142,6 @@ def _message_id(workflow_id: str, phase: Phase, tries: int) -> str:
     """
     place = f"{workflow_id}/{phase.value}/{tries}"
     return f"{place}/{salted_hmac('tasks_app.operations.conductor', place, algorithm='sha256').hexdigest()[:32]}"
-
-
-def _caller_of(row: Workflow) -> Caller:
-    owner = row.owner
-    return Caller(
-        tenant_id=owner.tenant_id,
-        tenant=owner.tenant.name,
-        owner_id=owner.pk,
-        name=owner.name,
-        scopes=frozenset(row.scopes.split()),
-        rules=rules_of(owner),
-    )
 
 
 conductor = Conductor()

@@ -26,7 +26,7 @@ from a2a.workflows import (
     StreamInPhase,
 )
 from tasks_app.callers.access import Caller, check_tenant
-from tasks_app.callers.permissions import check_permission, is_permitted, may_ask
+from tasks_app.callers.permissions import check_permission, is_permitted, may_ask, shows
 from tasks_app.database.work import Do, DoSlowly, R, Work
 from tasks_app.event_log import FindKey, ReadTask
 from tasks_app.models import PhaseTask, Workflow
@@ -45,11 +45,12 @@ Ask = Callable[[Work[Any]], Awaitable[Any]]
 
 
 async def set_phase(request: SetPhase, context: Context) -> Grant:
-    """Have a workflow enter a phase. Raises PhaseRefused and PermissionDenied."""
+    """Have a workflow enter a phase. Raises PhaseRefused, PermissionDenied and WorkflowNotFound."""
     check_tenant(context.caller, request.tenant)
     check_permission(context.caller, "phase", request.phase.value)
     wish = Wish(
         name=request.workflow,
+        address=_address(context),
         phase=request.phase,
         goes_back=True,
         agent_types=request.agent_types,
@@ -59,7 +60,10 @@ async def set_phase(request: SetPhase, context: Context) -> Grant:
 
 
 async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
-    """Begin the execution of a workflow, which the conductor goes on with. Raises PhaseRefused and PermissionDenied."""
+    """Begin the execution of a workflow, which the conductor goes on with.
+
+    Raises PhaseRefused, PermissionDenied and WorkflowNotFound.
+    """
     check_tenant(context.caller, request.tenant)
     for phase in (request.phase,) if request.phase else PHASES:
         check_permission(context.caller, "phase", phase.value)
@@ -67,6 +71,7 @@ async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
         check_references(request.message)
     wish = Wish(
         name=request.workflow,
+        address=_address(context),
         phase=request.phase,
         goes_back=True,
         agent_types=request.agent_types,
@@ -85,7 +90,7 @@ async def get(request: GetWorkflow, context: Context) -> Grant:
     check_tenant(context.caller, request.tenant)
     owner_id = context.caller.owner_id
     row = await DoSlowly(lambda: reading.find(owner_id, request.workflow), owner_id)
-    if row is None:
+    if row is None or not shows(context.caller, context.agent, row.address):
         raise WorkflowNotFound(workflowId=request.workflow)
     await settle_ended(_directly, row.pk)
     return await _answer(await DoSlowly(lambda: Workflow.objects.get(pk=row.pk), owner_id))
@@ -152,18 +157,29 @@ async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Conte
     caller = context.caller
     if caller.rules:
         check_permission(caller, "phase", (request.phase or await _phase_of(caller, name)).value)
-    wish = Wish(name=name, phase=request.phase, context_id=request.message.context_id)
+    wish = Wish(name=name, address=_address(context), phase=request.phase, context_id=request.message.context_id)
     row = await _write(context, partial(log.enter, wish, caller, None))
     phase = request.phase or Phase(row.phase)
     check_permission(caller, "phase", phase.value)  # Another call may have changed the phase meanwhile.
     message = replace(request.message, context_id=request.message.context_id or row.context_id)
     metadata = (request.metadata or {}) | {"sparcPhase": phase.value}
     sending = replace(request, message=message, metadata=metadata)
-    sending = _for_phase(sending, context, phase, tuple(orjson.loads(row.agent_types)))
+    if row.address is None:
+        sending = _for_phase(sending, context, phase, tuple(orjson.loads(row.agent_types)))
+    else:
+        sending = replace(sending, agent=row.address)
     grant = await send(sending, context)
     if task_id := _task_of(grant):
         await Do(partial(log.add_task, row.pk, phase, task_id, context.agent_name or sending.agent or ""))
     return grant
+
+
+def _address(context: Context) -> str | None:
+    """Return the agent of the address, to which a workflow that begins there belongs; None for the whole server.
+
+    Raises UnknownAgent.
+    """
+    return None if context.agent is None else address_agent(context).name
 
 
 async def _phase_of(caller: Caller, name: str) -> Phase:

@@ -85,13 +85,25 @@ SLACK_QUESTION = (
     "over_at",
 )
 """Columns of a question from Slack behind its id, its tenant, its owner and its workspace."""
-WORKFLOW = ("name", "state", "phase", "runs_until", "reason", "context_id", "created_at", "updated_at", "ended_at")
+WORKFLOW = (
+    "name",
+    "address",
+    "state",
+    "phase",
+    "runs_until",
+    "reason",
+    "context_id",
+    "created_at",
+    "updated_at",
+    "ended_at",
+)
 """Columns of a workflow behind its id, its tenant and its owner."""
 PHASE_TASK = ("phase", "task_id", "agent", "is_executed", "state", "created_at", "ended_at")
 """Columns of a task of a phase beside its result."""
 BATCH = (
     "operation",
     "agent",
+    "address",
     "state",
     "size",
     "max_concurrent",

@@ -12,12 +12,13 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from msgspec import Struct
 
-from a2a.errors import InvalidParams, PhaseRefused, RateLimited
+from a2a.errors import InvalidParams, PhaseRefused, RateLimited, WorkflowNotFound
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
 from a2a.workflows import Phase, WorkflowState, following, may_enter
 from tasks_app import clock
 from tasks_app.callers.access import Caller
+from tasks_app.callers.permissions import shows
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.ids import uuid7
 from tasks_app.models import PhaseTask, Task, Workflow
@@ -32,6 +33,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     """The wish of a caller for a workflow: its name, and what shall be set."""
 
     name: str
+    address: str | None = None
+    """The agent of the address of the call; None for that of the whole server."""
     phase: Phase | None
     """The phase to enter; None to stay in the current one."""
     goes_back: bool = False
@@ -43,7 +46,10 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 def enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
-    """Have a workflow enter a phase, and begin it if it is not there. Raises PhaseRefused and RateLimited."""
+    """Have a workflow enter a phase, and begin it if it is not there.
+
+    Raises PhaseRefused, RateLimited, and WorkflowNotFound for one that the address of the wish does not show.
+    """
     try:
         return _enter(wish, caller, entry)
     except IntegrityError:  # Another call has begun it meanwhile.
@@ -52,7 +58,7 @@ def enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
 
 def _enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
     with transaction.atomic(), connection.cursor() as cursor:
-        row = Workflow.objects.select_for_update().filter(owner_id=caller.owner_id, name=wish.name).first()
+        row = _lock(wish, caller)
         if row is None:
             row = _begin(wish, caller)
         else:
@@ -64,6 +70,17 @@ def _enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
         row.updated_at = clock.now()
         row.save()
         AUDIT.write(cursor, [entry] if entry else [])
+    return row
+
+
+def _lock(wish: Wish, caller: Caller) -> Workflow | None:
+    """Lock the workflow of a wish, and return it; None if it is not there.
+
+    Raises WorkflowNotFound for one of another address: its tasks and their results are not for this one.
+    """
+    row = Workflow.objects.select_for_update().filter(owner_id=caller.owner_id, name=wish.name).first()
+    if row is not None and not shows(caller, wish.address, row.address):
+        raise WorkflowNotFound(workflowId=wish.name)
     return row
 
 
@@ -81,6 +98,7 @@ def _begin(wish: Wish, caller: Caller) -> Workflow:
         tenant_id=caller.tenant_id,
         owner_id=caller.owner_id,
         name=wish.name,
+        address=wish.address,
         state=WorkflowState.ACTIVE.value,
         phase=phase.value,
         context_id=wish.context_id or uuid7(),
@@ -109,10 +127,10 @@ def _move(row: Workflow, wish: Wish) -> None:
 def execute(wish: Wish, caller: Caller, *, last: Phase | None, message: str | None, entry: AuditRow | None) -> Workflow:
     """Begin the execution of a workflow, unless it is being executed.
 
-    Raises PhaseRefused and RateLimited; and InvalidParams for a workflow without a message of an earlier execution.
+    Raises as `enter` does; and InvalidParams for a workflow without a message of an earlier execution.
     """
     with transaction.atomic():
-        row = Workflow.objects.select_for_update().filter(owner_id=caller.owner_id, name=wish.name).first()
+        row = _lock(wish, caller)
         if row is not None and row.runs_until is not None:
             return row
         row = enter(wish, caller, entry)

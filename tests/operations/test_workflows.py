@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from msgspec.structs import replace
 
-from a2a.errors import InvalidParams, PermissionDenied, PhaseRefused, RateLimited, WorkflowNotFound
+from a2a.errors import InvalidParams, PermissionDenied, PhaseRefused, RateLimited, UnknownAgent, WorkflowNotFound
 from a2a.states import TERMINAL, TaskState
 from a2a.workflows import (
     PHASES,
@@ -26,6 +26,7 @@ from a2a.workflows import (
     WorkflowState,
     may_enter,
 )
+from tasks_app.callers.access import caller_of_work
 from tasks_app.callers.rules import Rule
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
@@ -45,6 +46,11 @@ def set_phase(who: Person, phase: Phase, name: str = "w", **more: Any) -> Workfl
     found = ask(who, SetPhase(workflow=name, phase=phase, **more))
     assert isinstance(found, WorkflowDocument)
     return found
+
+
+def limited(who: Person, *agents: str) -> Person:
+    """Return the person with a credential that is valid at the addresses of some agents only."""
+    return who._replace(caller=replace(who.caller, agents=frozenset(agents)))
 
 
 def told(story: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -187,6 +193,68 @@ def test_an_execution_goes_through_all_phases_with_one_result_each(owner: Person
     assert "completion after 4" in found.phases[4].artifacts
     with pytest.raises(PhaseRefused):
         set_phase(owner, LAST)
+
+
+def test_an_execution_at_the_address_of_an_agent_calls_no_other(owner: Person, service: None) -> None:
+    """Neither for a token of this agent, nor for its owner, who goes on with the workflow from the whole server."""
+    one = limited(owner, "builder")
+
+    async def story() -> list[WorkflowDocument]:
+        request = ExecuteWorkflow(workflow="w", phase=FIRST, message=message("a login"))
+        await perform(request, Context(caller=one.caller, agent="builder"))
+        found = [await run_to_its_end(owner)]
+        await perform(ExecuteWorkflow(workflow="w", agent_types=("coder",)), Context(caller=owner.caller))
+        return [*found, await run_to_its_end(owner)]
+
+    first, last = told(story)
+    assert (first.state, first.reason, len(first.phases[0].tasks)) == (WorkflowState.ACTIVE, "", 1)
+    assert (last.state, last.reason) == (WorkflowState.COMPLETED, "")
+    assert {task.agent for phase in last.phases for task in phase.tasks} == {"builder"}
+    assert set(Task.objects.values_list("agent", flat=True)) == {"builder"}
+    assert caller_of_work(Workflow.objects.get()).agents == {"builder"}
+    assert ask(one, GetWorkflow(workflow="w"), agent="builder") == last
+
+
+def test_a_message_to_a_workflow_of_an_agent_goes_to_no_other(owner: Person, service: None) -> None:
+    ask(owner, SetPhase(workflow="w", phase=FIRST), agent="builder")
+    task = shown(ask(owner, SendInPhase(message=message(), workflow="w", metadata={"agent": "specifier"})))
+    assert Task.objects.get(pk=task.id).agent == "builder"
+
+
+@pytest.mark.parametrize("agent", ["specifier", "builder"])
+@pytest.mark.parametrize("begun_at", [None, "refuser"])
+def test_an_address_of_an_agent_shows_and_changes_no_workflow_of_another(
+    owner: Person, service: None, agent: str, begun_at: str | None
+) -> None:
+    sending = SendInPhase(message=message("secret"), phase=FIRST, workflow="w")
+    task = shown(ask(owner, sending, agent=begun_at))
+    row = Workflow.objects.values().get()
+    requests = (
+        GetWorkflow(workflow="w"),
+        SetPhase(workflow="w", phase=FIRST, configuration={"a": 1}),
+        ExecuteWorkflow(workflow="w", message=message()),
+        SendInPhase(message=message(), workflow="w"),
+    )
+    for who, request in product((owner, limited(owner, agent)), requests):
+        with pytest.raises(WorkflowNotFound) as refusal:
+            ask(who, request, agent=agent)
+        assert refusal.value.facts == {"workflowId": "w"}
+    assert Task.objects.get().pk == PhaseTask.objects.get().task_id == task.id
+    assert Workflow.objects.values().get() == row
+    ask(owner, ExecuteWorkflow(workflow="w", message=message()))
+    with pytest.raises(WorkflowNotFound):
+        ask(owner, ExecuteWorkflow(workflow="w"), agent=agent)
+
+
+def test_no_workflow_begins_at_the_address_of_an_unknown_agent(owner: Person, service: None) -> None:
+    for request in (
+        SetPhase(workflow="w", phase=FIRST),
+        ExecuteWorkflow(workflow="w", message=message()),
+        SendInPhase(message=message(), workflow="w", phase=FIRST),
+    ):
+        with pytest.raises(UnknownAgent):
+            ask(owner, request, agent="nobody")
+    assert not Workflow.objects.exists()
 
 
 def test_two_conductors_begin_each_task_once(owner: Person, service: None) -> None:
