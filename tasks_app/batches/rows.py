@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Self
 
 from django.conf import settings
 from django.db import transaction
@@ -13,6 +14,7 @@ from a2a.states import ACTIVE, INTERRUPTED, RUNNABLE, TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_of_work
 from tasks_app.database.locks import LockRefused
+from tasks_app.database.work import Work
 from tasks_app.event_log import Append, Appended, Create, append_many, create_many
 from tasks_app.models import Batch, BatchItem, Task
 
@@ -48,6 +50,21 @@ class Progress(Struct, frozen=True, kw_only=True):
     """The tasks of items that are queued or at work."""
     waiting: tuple[str, ...]
     """The tasks of items that wait for an answer of the caller. They take no place."""
+
+
+class FindAgent(Work[str], Struct, frozen=True):
+    """Finds the agent of the items of a batch. Once the batch is deleted, that is the name in its task."""
+
+    lane = "read"
+    repeatable = True
+
+    batch_id: str
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[str]:
+        ids = [item.batch_id for item in items]
+        agents = dict(Batch.objects.filter(pk__in=ids).values_list("pk", "agent"))
+        return [agents.get(batch_id, BATCH_AGENT) for batch_id in ids]
 
 
 def begin(batch: Batch, items: Sequence[BatchItem], create: Create) -> None:

@@ -16,13 +16,32 @@ from tasks_app.callers.access import Caller
 from tasks_app.callers.scopes import Right
 from tasks_app.database.rows import UsageRow
 from tasks_app.database.waits import CallerLeft
-from tasks_app.database.work import R, Step
+from tasks_app.database.work import R, Step, Work
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.none import NO_EXCHANGE, NoExchange
 from tasks_app.operations.capabilities import Capability
 from tasks_app.runner.quick import Played
 
-__all__ = ["Await", "CallerLeft", "Context", "Done", "Follow", "Grant", "Operation", "RunQuick", "Wait"]
+__all__ = [
+    "Ask",
+    "Await",
+    "CallerLeft",
+    "Context",
+    "Done",
+    "Follow",
+    "Grant",
+    "Operation",
+    "RunQuick",
+    "Wait",
+    "directly",
+]
+
+Ask = Callable[[Work[Any]], Awaitable[Any]]
+"""Performs a work item: an operation awaits the item itself by `directly`, and a loop asks the bridge."""
+
+
+def directly(item: Work[R]) -> Awaitable[R]:
+    return item
 
 
 class Context(Struct, kw_only=True):

@@ -11,12 +11,20 @@ from a2a.requests import CancelTask, FollowTask, GetTask, ListTasks, SubscribeTo
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Status
 from tasks_app import clock
-from tasks_app.callers.access import check_tenant, sight
+from tasks_app.batches.rows import BATCH_AGENT, FindAgent
+from tasks_app.callers.access import Caller, check_tenant, sight
 from tasks_app.callers.permissions import may_see, shows
 from tasks_app.database.work import DoAlone, DoSlowly
 from tasks_app.event_log import Append, Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, change, read_as_of, record
-from tasks_app.operations.operation import Context, Done, Follow, Grant
+from tasks_app.operations.operation import Ask, Context, Done, Follow, Grant, directly
 from tasks_app.operations.pages import Draft, begin_page
+
+
+async def is_shown(ask: Ask, caller: Caller, address: str | None, task_id: str, agent: str) -> bool:
+    """Return whether an address shows the caller's task of an agent. A batch is a task of the agent of its items."""
+    if agent == BATCH_AGENT:
+        agent = await ask(FindAgent(task_id))
+    return shows(caller, address, agent)
 
 
 async def find(context: Context, task_id: str, tenant: str | None) -> Head:
@@ -27,7 +35,7 @@ async def find(context: Context, task_id: str, tenant: str | None) -> Head:
     context.exchange.about(task_id)
     check_tenant(context.caller, tenant, task_id)
     head = await ReadHead(task_id=task_id, sight=sight(context.caller, task_id))
-    if head is None or not shows(context.caller, context.agent, head.agent):
+    if head is None or not await is_shown(directly, context.caller, context.agent, task_id, head.agent):
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, head.context_id, head.seq)
     return head
@@ -39,7 +47,7 @@ async def read_whole(context: Context, task_id: str, *, history: bool = True, is
     Raises TaskNotFound as `find` does.
     """
     read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history, is_owed=is_owed)
-    if read is None or not shows(context.caller, context.agent, read.agent):
+    if read is None or not await is_shown(directly, context.caller, context.agent, task_id, read.agent):
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     return read.document

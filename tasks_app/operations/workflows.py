@@ -1,8 +1,7 @@
 """The operations on workflows: enter a phase, execute, read, and send a message in a phase; and capabilities."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import orjson
 from django.conf import settings
@@ -27,12 +26,12 @@ from a2a.workflows import (
 )
 from tasks_app.callers.access import Caller, check_tenant
 from tasks_app.callers.permissions import check_permission, is_permitted, may_ask, shows
-from tasks_app.database.work import Do, DoSlowly, R, Work
+from tasks_app.database.work import Do, DoSlowly, R
 from tasks_app.event_log import FindKey, ReadTask
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.attachments import check_references
 from tasks_app.operations.choose_agent import address_agent
-from tasks_app.operations.operation import Context, Done, Follow, Grant, Wait
+from tasks_app.operations.operation import Ask, Context, Done, Follow, Grant, Wait, directly
 from tasks_app.operations.repeat import key_of
 from tasks_app.operations.send import send
 from tasks_app.workflows import log, reading
@@ -40,8 +39,6 @@ from tasks_app.workflows.log import Wish
 
 SETTLED = 100
 """Ends of tasks that are written in one go."""
-Ask = Callable[[Work[Any]], Awaitable[Any]]
-"""Performs a work item: an operation awaits the item itself, and a loop asks the bridge."""
 
 
 async def set_phase(request: SetPhase, context: Context) -> Grant:
@@ -92,7 +89,7 @@ async def get(request: GetWorkflow, context: Context) -> Grant:
     row = await DoSlowly(lambda: reading.find(owner_id, request.workflow), owner_id)
     if row is None or not shows(context.caller, context.agent, row.address):
         raise WorkflowNotFound(workflowId=request.workflow)
-    await settle_ended(_directly, row.pk)
+    await settle_ended(directly, row.pk)
     return await _answer(await DoSlowly(lambda: Workflow.objects.get(pk=row.pk), owner_id))
 
 
@@ -234,10 +231,6 @@ async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
         state, artifacts = (read.document.state, read.document.artifacts) if read else (TaskState.FAILED, None)
         await ask(Do(partial(log.settle, key, TaskState(state), artifacts)))
     return len(ended)
-
-
-def _directly(item: Work[R]) -> Awaitable[R]:
-    return item
 
 
 async def _answer(row: Workflow) -> Done:

@@ -29,7 +29,6 @@ from a2a.types import Json
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers.access import sight
 from tasks_app.callers.networks import admits
-from tasks_app.callers.permissions import shows
 from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Head, ReadHead
@@ -37,6 +36,7 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits import strangers
 from tasks_app.operations import authorize
+from tasks_app.operations.tasks import is_shown
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.handling import handle, handle_own
 from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, find_origin, over_limit, refuse
@@ -176,8 +176,9 @@ async def _find(call: Call, exchange: OpenExchange, task: str) -> Head | None:
     """
     if "\0" in task:
         return None  # PostgreSQL raises an error for a text with U+0000.
-    head = await bridge.ask(ReadHead(task_id=task, sight=sight(call.caller, task)), departure=call.departure)
-    if head is None or not shows(call.caller, call.agent, head.agent):
+    ask = partial(bridge.ask, departure=call.departure)
+    head = await ask(ReadHead(task_id=task, sight=sight(call.caller, task)))
+    if head is None or not await is_shown(ask, call.caller, call.agent, task, head.agent):
         return None
     exchange.about(task, head.context_id, head.seq)
     return head

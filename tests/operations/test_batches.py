@@ -6,13 +6,22 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
+from msgspec.structs import replace
 
 from a2a.agents import agent
 from a2a.answers import Answer
 from a2a.batches import BatchInput, ExecuteBatch
 from a2a.dialects.json.json_1_0 import task_of
-from a2a.errors import InvalidParams, MissingScope, PermissionDenied, RateLimited, UnknownAgent, UnsupportedOperation
-from a2a.requests import CancelTask, GetTask, SendMessage
+from a2a.errors import (
+    InvalidParams,
+    MissingScope,
+    PermissionDenied,
+    RateLimited,
+    TaskNotFound,
+    UnknownAgent,
+    UnsupportedOperation,
+)
+from a2a.requests import CancelTask, GetTask, SendMessage, SubscribeToTask
 from a2a.run import Failure, Run
 from a2a.states import TaskState
 from a2a.types import Task as TaskValue
@@ -21,7 +30,7 @@ from tasks_app.batches.rows import BATCH_AGENT, take_turns
 from tasks_app.callers.access import caller_for
 from tasks_app.callers.rules import Rule, encode_rules
 from tasks_app.models import Batch, BatchItem, Principal, Task
-from tasks_app.operations import batch_keeper
+from tasks_app.operations import Follow, batch_keeper
 from tasks_app.operations.batch_keeper import advance
 from tests.conftest import Person, person, until
 from tests.operations.asking import ask, message, sent, shown
@@ -194,6 +203,22 @@ def test_a_batch_takes_no_message(owner: Person) -> None:
         ask(owner, SendMessage(message=message("more", task_id=batch.id)))
     assert "takes no messages" in refusal.value.facts["detail"]
     assert Task.objects.get(pk=batch.id).agent == BATCH_AGENT
+
+
+@pytest.mark.parametrize("address", [None, "gate"])
+def test_a_batch_is_shown_where_tasks_of_its_agent_are(owner: Person, stranger: Person, address: str | None) -> None:
+    batch = execute(owner, "a", operation="gate", address=address)
+    limited = owner._replace(caller=replace(owner.caller, agents=frozenset({"gate"})))
+    assert shown(ask(limited, GetTask(id=batch.id), agent="gate")).id == batch.id
+    assert isinstance(ask(limited, SubscribeToTask(id=batch.id), agent="gate"), Follow)
+    with pytest.raises(UnsupportedOperation):
+        ask(limited, SendMessage(message=message("more", task_id=batch.id)), agent="gate")
+    for who, place in ((owner, "form-coroutine"), (stranger, "gate"), (stranger, None)):
+        for request in (GetTask(id=batch.id), SubscribeToTask(id=batch.id), CancelTask(id=batch.id)):
+            with pytest.raises(TaskNotFound):
+                ask(who, request, agent=place)
+    assert shown(ask(limited, CancelTask(id=batch.id), agent="gate")).status.state is TaskState.CANCELED
+    assert shown(ask(owner, GetTask(id=batch.id))).status.state is TaskState.CANCELED
 
 
 def test_the_stored_result_of_an_item_is_bounded(owner: Person, settings: LazySettings) -> None:

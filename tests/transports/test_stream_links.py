@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from a2a import sse
+from a2a.batches import BatchInput, ExecuteBatch
 from a2a.requests import CancelTask
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
@@ -24,7 +25,7 @@ from tasks_app.models import Act, ApiKey, Exchange, ExchangeBody, RefusedCalls, 
 from tasks_app.operations import Context, perform
 from tasks_app.transports import streams
 from tests.conftest import NO_TLS, PATIENCE, Person, Server, person, until
-from tests.operations.asking import ask, sent
+from tests.operations.asking import ask, message, sent
 from tests.support.accounts import holdings
 from tests.support.commands import printed, run
 from tests.support.hand import Hand
@@ -144,6 +145,13 @@ def test_a_link_of_an_agent_is_below_its_address(owner: Person) -> None:
     assert events(call("GET", url.replace("/agents/echo", "")))
     assert refusal(call("GET", url.replace("/echo/", "/story/")), 404)
     assert refusal(asked(owner, {"taskId": task}, "/agents/story/links"), 404)
+
+
+def test_a_link_to_a_batch_is_below_the_address_of_its_agent(owner: Person) -> None:
+    items = (BatchInput(message=message("a")),)
+    batch = ask(owner, ExecuteBatch(operation="any", items=items), agent="gate").task.id
+    assert urlsplit(link(owner, batch, "/agents/gate/links")).path == f"/agents/gate/links/{batch}"
+    assert asked(owner, {"taskId": batch}, "/agents/echo/links").status_code == 404
 
 
 def test_a_stream_by_link_is_recorded_with_its_caller_and_without_the_link(owner: Person, server: Server) -> None:
