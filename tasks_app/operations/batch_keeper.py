@@ -36,6 +36,7 @@ from tasks_app.hints import Reached, hints
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.operations.operation import Context
+from tasks_app.operations.tasks import is_shown
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -261,8 +262,10 @@ async def _message(turn: Turn, item: BatchItem) -> Message:
     if item.message is not None:
         return replace(decode_message(orjson.loads(item.message)), message_id=message_id)
     task_id = item.about or ""
-    read = await bridge.ask(ReadTask(task_id=task_id, sight=sight(turn.caller, task_id)), settings.A2A_LEASE_SECONDS)
-    if read is None:
+    look_up = partial(bridge.ask, patience=settings.A2A_LEASE_SECONDS)
+    read = await look_up(ReadTask(task_id=task_id, sight=sight(turn.caller, task_id)))
+    # Tasks of other agents than that of the batch's address are not for its caller, whose agents say so.
+    if read is None or not await is_shown(look_up, turn.caller, None, task_id, read.agent):
         raise TaskNotFound(taskId=task_id)
     task = task_of(read.document)
     return Message(

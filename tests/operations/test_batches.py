@@ -113,6 +113,23 @@ def test_an_item_may_be_a_task_of_the_caller(owner: Person, stranger: Person) ->
     assert task.status.state is TaskState.COMPLETED
 
 
+@pytest.mark.parametrize("agents", [None, frozenset({"form-coroutine"})])
+def test_an_item_at_the_address_of_an_agent_is_no_task_of_another(owner: Person, agents: frozenset[str] | None) -> None:
+    """Whether its caller is valid for the whole server, or for this agent alone."""
+    names = ("form-coroutine", "half")
+    given = [sent(owner, f"words for {name}", agent=name).id for name in names]
+    given += [ended(owner, execute(owner, f"batch for {name}", operation=name).id).id for name in names]
+    items = [BatchInput(task_id=id) for id in given]
+    limited = owner._replace(caller=replace(owner.caller, agents=agents))
+    task = ended(owner, execute(limited, *items, address="form-coroutine").id)
+    assert [result["state"] for result in results(task)] == ["completed", "failed"] * 2
+    for result in results(task)[1::2]:
+        assert result["error"]["reason"] == "TASK_NOT_FOUND"
+    assert not Task.objects.filter(agent="form-coroutine", history__contains="for half").exists()
+    task = ended(owner, execute(owner, *items).id)
+    assert [result["state"] for result in results(task)] == ["completed"] * 4
+
+
 def test_a_bad_item_fails_alone_and_all_bad_items_fail_the_batch(owner: Person) -> None:
     task = ended(owner, execute(owner, "good", "boom", operation="half").id)
     assert [result["state"] for result in results(task)] == ["completed", "failed"]
