@@ -24,8 +24,9 @@ from a2a.workflows import (
     SetPhase,
     StreamInPhase,
 )
-from tasks_app.callers.access import Caller, check_tenant
+from tasks_app.callers.access import Caller, check_tenant, has_right
 from tasks_app.callers.permissions import check_permission, is_permitted, may_ask, shows
+from tasks_app.callers.scopes import READ
 from tasks_app.database.work import Do, DoSlowly, R
 from tasks_app.event_log import FindKey, ReadTask
 from tasks_app.models import PhaseTask, Workflow
@@ -53,7 +54,8 @@ async def set_phase(request: SetPhase, context: Context) -> Grant:
         agent_types=request.agent_types,
         configuration=request.configuration,
     )
-    return await _answer(await _write(context, partial(log.enter, wish, context.caller, context.exchange.entry())))
+    change = partial(log.enter, wish, context.caller, context.exchange.entry())
+    return await _answer(await _write(context, change), context.caller)
 
 
 async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
@@ -79,7 +81,7 @@ async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
     message = orjson.dumps(parts).decode() if parts else None
     entry = context.exchange.entry()
     change = partial(log.execute, wish, context.caller, last=request.phase, message=message, entry=entry)
-    return await _answer(await _write(context, change))
+    return await _answer(await _write(context, change), context.caller)
 
 
 async def get(request: GetWorkflow, context: Context) -> Grant:
@@ -90,7 +92,7 @@ async def get(request: GetWorkflow, context: Context) -> Grant:
     if row is None or not shows(context.caller, context.agent, row.address):
         raise WorkflowNotFound(workflowId=request.workflow)
     await settle_ended(directly, row.pk)
-    return await _answer(await DoSlowly(lambda: Workflow.objects.get(pk=row.pk), owner_id))
+    return await _answer(await DoSlowly(lambda: Workflow.objects.get(pk=row.pk), owner_id), context.caller)
 
 
 async def capabilities(request: GetCapabilities, context: Context) -> Grant:
@@ -233,8 +235,10 @@ async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
     return len(ended)
 
 
-async def _answer(row: Workflow) -> Done:
-    return Done(await DoSlowly(partial(reading.document_of, row), row.owner_id))
+async def _answer(row: Workflow, caller: Caller) -> Done:
+    """Return the answer with a workflow, for a caller that may read tasks with the results of the phases."""
+    with_results = has_right(caller, READ)
+    return Done(await DoSlowly(partial(reading.document_of, row, with_results=with_results), row.owner_id))
 
 
 async def _write(context: Context, change: Callable[[], R]) -> R:

@@ -27,8 +27,8 @@ def task_with_workflow(task_id: str) -> PhaseTask | None:
     return PhaseTask.objects.select_related("workflow").filter(task_id=task_id).first()
 
 
-def document_of(workflow: Workflow) -> WorkflowDocument:
-    """Return a workflow with its phases."""
+def document_of(workflow: Workflow, *, with_results: bool) -> WorkflowDocument:
+    """Return a workflow with its phases, and with their results on request."""
     rows = list(PhaseTask.objects.filter(workflow_id=workflow.pk).order_by("pk"))
     open_ids = [row.task_id for row in rows if row.ended_at is None]
     states = dict(Task.objects.filter(pk__in=open_ids).values_list("pk", "state"))
@@ -37,7 +37,10 @@ def document_of(workflow: Workflow) -> WorkflowDocument:
         name=workflow.name,
         state=WorkflowState(workflow.state),
         phase=current,
-        phases=tuple(_phase(phase, current, [row for row in rows if row.phase == phase], states) for phase in PHASES),
+        phases=tuple(
+            _phase(phase, current, [row for row in rows if row.phase == phase], states, with_results)
+            for phase in PHASES
+        ),
         created_at=workflow.created_at,
         updated_at=workflow.updated_at,
         agent_types=tuple(orjson.loads(workflow.agent_types)),
@@ -47,8 +50,11 @@ def document_of(workflow: Workflow) -> WorkflowDocument:
     )
 
 
-def _phase(phase: Phase, current: Phase, rows: list[PhaseTask], states: dict[str, str]) -> PhaseDocument:
-    best = next((row for row in reversed(rows) if row.state == TaskState.COMPLETED), None)
+def _phase(
+    phase: Phase, current: Phase, rows: list[PhaseTask], states: dict[str, str], with_results: bool
+) -> PhaseDocument:
+    completed = [row for row in rows if row.state == TaskState.COMPLETED]
+    best = completed[-1] if completed and with_results else None
     return PhaseDocument(
         phase=phase,
         state=_state(phase, current, rows),

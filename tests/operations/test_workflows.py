@@ -10,7 +10,15 @@ import pytest
 from asgiref.sync import async_to_sync
 from msgspec.structs import replace
 
-from a2a.errors import InvalidParams, PermissionDenied, PhaseRefused, RateLimited, UnknownAgent, WorkflowNotFound
+from a2a.errors import (
+    InvalidParams,
+    MissingScope,
+    PermissionDenied,
+    PhaseRefused,
+    RateLimited,
+    UnknownAgent,
+    WorkflowNotFound,
+)
 from a2a.states import TERMINAL, TaskState
 from a2a.workflows import (
     PHASES,
@@ -244,6 +252,19 @@ def test_an_address_of_an_agent_shows_and_changes_no_workflow_of_another(
     ask(owner, ExecuteWorkflow(workflow="w", message=message()))
     with pytest.raises(WorkflowNotFound):
         ask(owner, ExecuteWorkflow(workflow="w"), agent=agent)
+
+
+@pytest.mark.parametrize("scopes", ["tasks:write", "acp:tasks:write"])
+def test_a_caller_that_may_only_write_gets_no_results(owner: Person, service: None, scopes: str) -> None:
+    task = shown(ask(owner, SendInPhase(message=message("secret"), phase=FIRST, workflow="w")))
+    assert ask(owner, GetWorkflow(workflow="w")).phases[0].result_task_id == task.id
+    writer = person("owner", "home", scopes=scopes)
+    for request in (SetPhase(workflow="w", phase=FIRST), ExecuteWorkflow(workflow="w", message=message())):
+        phase = ask(writer, request).phases[0]
+        assert (phase.state, phase.artifacts, phase.result_task_id) == (PhaseState.COMPLETED, None, None)
+        assert ask(owner, request).phases[0].result_task_id == task.id
+    with pytest.raises(MissingScope):
+        ask(writer, GetWorkflow(workflow="w"))
 
 
 def test_no_workflow_begins_at_the_address_of_an_unknown_agent(owner: Person, service: None) -> None:
