@@ -120,6 +120,32 @@ def ask_socket(site: Site, ticket: str, method: str, path: str = "/ws") -> dict[
         return refused.response.status_code
 
 
+def sparc(site: Site, token: str, method: str, path: str, **params: Any) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return post(f"{site.url}{path}/sparc", json=body, headers={"Authorization": f"Bearer {token}"}).json()
+
+
+def test_a_token_for_one_agent_reaches_no_other_by_workflows_and_batches(site: Site) -> None:
+    whole = site.token()["access_token"]
+    token = site.token(resource=f"{site.url}/agents/echo")["access_token"]
+    text = {"role": "user", "messageId": "secret", "parts": [{"kind": "text", "text": "secret"}]}
+    other = sparc(site, whole, "message/send", "/agents/asks", message=text)["result"]["id"]
+    workflow = {"workflowId": "of-the-server", "phase": "specification"}
+    assert "result" in sparc(site, whole, "sparc/phase/set", "", **workflow)
+    for method in ("sparc/phase/set", "sparc/execute"):
+        error = sparc(site, token, method, "/agents/echo", **workflow)["error"]
+        assert error["data"]["reason"] == "WORKFLOW_NOT_FOUND"
+    batch = sparc(site, token, "batchtools/execute", "/agents/echo", operation="any", tasks=[other])["result"]["id"]
+
+    def ended() -> Any:
+        task = sparc(site, token, "tasks/get", "/agents/echo", taskId=batch)["result"]
+        return task if task["status"]["state"] != "working" else None
+
+    task = until(ended, "the batch ends")
+    assert task["artifacts"][0]["parts"][0]["data"]["error"]["reason"] == "TASK_NOT_FOUND"
+    assert "secret" not in json.dumps(task)
+
+
 def test_a_ticket_of_a_token_opens_a_socket_with_its_scopes_until_it_is_revoked(site: Site) -> None:
     token = site.token("reader")["access_token"]
     first, second = ticket(site, token), ticket(site, token)
