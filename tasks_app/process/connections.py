@@ -13,6 +13,7 @@ from django.conf import settings
 
 from tasks_app.process.answering import LARGE_DIGITS, Answering
 from tasks_app.process.progress import Progress
+from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
 
 HEAD_BYTES = 32_768
 """The limit for the head of a request, and again for its trailers."""
@@ -174,12 +175,7 @@ class Connection(Answering):
         self.unreported += len(data)
         self._unset_keepalive_if_required()
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-                return
-            self._unsupported_upgrade_warning()
+            self._parse(data)
         except httptools.HttpParserError as error:
             cause = error.__context__
             status = cause.status if isinstance(cause, Refused) else HTTPStatus.BAD_REQUEST
@@ -189,6 +185,22 @@ class Connection(Answering):
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
         elif self.early is not None:
             self.begin()  # The rest of the body may be long in coming. The application has a deadline for it.
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        """Report what has arrived to the methods below, in one go unless a request offers another protocol."""
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as offer:
+                end = offer.args[0]
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+                return
+            head = head_without_offer(self.parser, self.url, self.headers)
+            self.parser = make_parser(self)
+            self.parser.feed_data(head)
+            data = memoryview(data)[end:]
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -229,6 +241,10 @@ class Connection(Answering):
         self.head = self.unreported = 0
         if self.hosts != 1 or self.pipeline or self.parser.get_http_version() != "1.1":
             self._check_head()
+        if self.parser.should_upgrade():
+            self._check_offer()
+            if not self._should_upgrade():
+                return  # _parse() has the head parsed again, and then this is called again.
         _idle.pop(self, None)
         self.reads_head = True
         super().on_headers_complete()
@@ -247,6 +263,17 @@ class Connection(Answering):
         if len(self.pipeline) >= MAX_PIPELINE:
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
 
+    def _check_offer(self) -> None:
+        """Refuse a head after which two servers could disagree where HTTP goes on."""
+        if self.parser.get_method() == b"CONNECT":
+            raise Refused(HTTPStatus.NOT_IMPLEMENTED, "This server is no proxy, and has no CONNECT (RFC 9110, 9.3.6).")
+        if self._should_upgrade() and announces_body(self.headers):
+            raise Refused(HTTPStatus.BAD_REQUEST, "A request for a WebSocket must have no body (RFC 9110, 9.3.1).")
+
+    def _should_upgrade(self) -> bool:
+        """Return whether the head asks for a WebSocket, and the server has a door for it."""
+        return is_request_of_socket(self.parser) and super()._should_upgrade()
+
     def on_body(self, body: bytes) -> None:
         # Chunk sizes and extensions are not reported. They may be as long as the chunks themselves, but not longer.
         self.unreported = max(0, self.unreported - 2 * len(body))
@@ -259,6 +286,8 @@ class Connection(Answering):
             self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return  # The parser says so at once behind the head, whether or not there is a body.
         self.reading_message = False
         self.scope["extensions"] = self.complete
         super().on_message_complete()
