@@ -1,13 +1,13 @@
 """The whole examination: processes, then work of each kind, then the memory, then event logs."""
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 
 from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.doctor.batches import examine_batches
 from tasks_app.doctor.finding import Finding
+from tasks_app.doctor.guard import guard
 from tasks_app.doctor.logs import examine_logs
 from tasks_app.doctor.memory import examine_memory
 from tasks_app.doctor.processes import examine_processes
@@ -15,7 +15,13 @@ from tasks_app.doctor.shared_streams import examine_shared_streams
 from tasks_app.doctor.work import examine_work
 from tasks_app.doctor.workflows import examine_workflows
 
-PARTS = (examine_processes, examine_work, examine_workflows, examine_batches, examine_shared_streams)
+PARTS = {
+    "processes": examine_processes,
+    "work": examine_work,
+    "workflows": examine_workflows,
+    "batches": examine_batches,
+    "shared streams": examine_shared_streams,
+}
 """The parts that look at rows which are overdue, and so need the time."""
 
 
@@ -36,10 +42,12 @@ def examine(
     `progress` is called after each page of tasks.
     """
     now = clock.shared()
-    for finding in chain(*(examine_part(now) for examine_part in PARTS), examine_memory(limit)):
-        examination.findings += 1
-        yield finding
-    for step in examine_logs(limit):
+    parts = {name: examine_part(now) for name, examine_part in PARTS.items()}
+    for name, findings in (parts | {"the memory": examine_memory(limit)}).items():
+        for finding in guard(findings, name):
+            examination.findings += 1
+            yield finding
+    for step in guard(examine_logs(limit), "logs"):
         if isinstance(step, int):
             examination.tasks = step
             progress(examination)

@@ -8,8 +8,8 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     kind: str
     """The kind of fault: `log`, `lease`, `task`, `delivery`, `slack`, `workflow`, `batch`, `stream`, `memory`, `clock`,
-    `retention` or `process`."""
+    `retention` or `process`, or `doctor` for an examination that failed."""
     subject: str
-    """The id of the task, webhook, workflow, batch, shared stream, owner or process."""
+    """The id of the task, webhook, workflow, batch, shared stream, owner or process, or what was examined."""
     problem: str
     remedy: str

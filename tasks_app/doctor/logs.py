@@ -1,7 +1,11 @@
 """Comparison of a task's row with its event log: no gaps, one end, and the log folds to the task in the row."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
+
+from django.db import Error
+from msgspec import Struct, field
 
 from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
@@ -11,7 +15,8 @@ from a2a.states import TERMINAL
 from a2a.types import Task as TaskValue
 from tasks_app.database.keyset import older_than
 from tasks_app.doctor.finding import Finding
-from tasks_app.doctor.snapshot import snapshot
+from tasks_app.doctor.guard import describe, guard
+from tasks_app.doctor.snapshot import snapshot, step
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Event, Task
 
@@ -19,7 +24,20 @@ PAGE = 50
 """Tasks examined in one snapshot. While a snapshot is open, the database cannot clean up behind its writers."""
 EVENTS = 500
 """Events fetched at a time."""
+MOST = 5
+"""Events of one task that are named if they are missing or cannot be read."""
 _REMEDY = "Keep a copy of the database and report it: only a fault of the server or of the storage does this."
+
+
+class _Log(Struct):
+    """The part of a log that has been read."""
+
+    numbers: list[int] = field(default_factory=list)
+    """The numbers of the events."""
+    ends: list[int] = field(default_factory=list)
+    """The numbers of the events that end the task."""
+    problems: list[str] = field(default_factory=list)
+    """Events that cannot be read, and other reasons why the events make no task."""
 
 
 def examine_logs(limit: int | None) -> Iterator[Finding | int]:
@@ -28,45 +46,69 @@ def examine_logs(limit: int | None) -> Iterator[Finding | int]:
     while limit is None or count < limit:
         size = PAGE if limit is None else min(PAGE, limit - count)
         with snapshot():
-            page = list(older_than(Task.objects.order_by("-id"), before)[:size])
-            findings = [finding for row in page for finding in examine_task(row)]
+            rows = older_than(Task.objects.order_by("-id"), before)
+            page = list(rows.values_list("id", flat=True)[:size])
+            findings = [finding for id in page for finding in _examine(id)]
         yield from findings
         if not page:
             return
-        count, before = count + len(page), page[-1].id
+        count, before = count + len(page), page[-1]
         yield count
+
+
+def _examine(id: str) -> Iterator[Finding]:
+    """Return findings about a task, or that it cannot be examined."""
+
+    def examine() -> Iterator[Finding]:
+        with step():  # The row is read apart from others: perhaps it cannot be read.
+            yield from list(examine_task(Task.objects.get(pk=id)))
+
+    return guard(examine(), f"task {id}", kind="log", subject=id)
 
 
 def examine_task(row: Task) -> Iterator[Finding]:
     """Yield findings about the log of a task. Call it in a snapshot, so that row and log are of the same moment."""
-    numbers, task, ends = _fold_log(row)
-    problems = [*_find_gaps(row, numbers)]
-    if len(ends) > 1 or (ends and ends[0] != row.last_seq):
-        problems.append(f"it ended with event {ends[0]}, and has {row.last_seq} events")
-    if task is None:
-        problems.append("its log has no event that creates a task")
-    elif not problems:
+    log = _Log()
+    task = _fold_log(row, log)
+    problems = [*_find_gaps(row, log.numbers), *log.problems]
+    if len(log.ends) > 1 or (log.ends and log.ends[0] != row.last_seq):
+        problems.append(f"it ended with event {log.ends[0]}, and has {row.last_seq} events")
+    if task is not None and not problems:
         problems += _find_differences(row, task)
     for problem in problems:
         yield Finding(kind="log", subject=row.id, problem=f"The log of task {row.id}: {problem}.", remedy=_REMEDY)
 
 
-def _fold_log(row: Task) -> tuple[list[int], TaskValue | None, list[int]]:
-    """Return the numbers of the events, the task they fold to, and the numbers of the events that end the task."""
-    numbers: list[int] = []
-    ends: list[int] = []
-    events = _read_events(row, numbers, ends)
+def _fold_log(row: Task, log: _Log) -> TaskValue | None:
+    """Read the log to its end, and return the task that its events fold to; None if they make no task."""
+    events = _read_events(row, log)
     first = next((event for event in events if isinstance(event, TaskCreated)), None)
-    return numbers, None if first is None else fold(None, chain([first], events)), ends
+    try:
+        task = None if first is None else fold(None, chain([first], events))
+        problem = "its log has no event that creates a task"
+    except ValueError as error:
+        task, problem = None, f"its events make no task: {describe(error)}"
+        deque(events, maxlen=0)
+    if task is None and not log.problems:
+        log.problems.append(problem)
+    return task
 
 
-def _read_events(row: Task, numbers: list[int], ends: list[int]) -> Iterator[EventValue]:
-    """Yield the events of the log. Add their numbers to `numbers`, and those that end the task to `ends`."""
+def _read_events(row: Task, log: _Log) -> Iterator[EventValue]:
+    """Yield the events of the log that can be read, and enter all in `log`."""
+    unreadable = 0
     for event in Event.objects.filter(task_id=row.id).order_by("seq").iterator(EVENTS):
-        numbers.append(event.seq)
+        log.numbers.append(event.seq)
         if event.state in TERMINAL:
-            ends.append(event.seq)
-        yield event_of(_document_of(event))
+            log.ends.append(event.seq)
+        try:
+            value = event_of(_document_of(event))
+        except Exception as error:  # noqa: BLE001  # whatever is in the row, the events behind it are examined
+            unreadable += 1
+            if unreadable <= MOST:
+                log.problems.append(f"event {event.seq} cannot be read: {describe(error)}")
+        else:
+            yield value
 
 
 def _document_of(event: Event) -> EventDocument:
@@ -86,7 +128,7 @@ def _find_gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
         missing = [str(seq) for seq in range(1, row.last_seq + 1) if seq not in present]
         beyond = [str(seq) for seq in sorted(present) if seq > row.last_seq]
         if missing:
-            yield f"events {', '.join(missing[:5])} of {row.last_seq} are missing"
+            yield f"events {', '.join(missing[:MOST])} of {row.last_seq} are missing"
         if beyond:
             yield f"there is an event {beyond[0]}, but by the row event {row.last_seq} is the last"
 
@@ -97,6 +139,12 @@ def _find_differences(row: Task, task: TaskValue) -> Iterator[str]:
         yield f"it ends in the state {task.status.state.value}, the row says {row.state}"
     if row.status != dumps(encode_status(task.status)):
         yield "its last status is not that of the row"
-    (stored,) = read_many([ReadTask(task_id=row.id, sight=None)])
+    try:
+        (stored,) = read_many([ReadTask(task_id=row.id, sight=None)])
+    except Error:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever is in the snapshot, the differences above are findings
+        yield f"its snapshot cannot be read: {describe(error)}"
+        return
     if stored is None or stored.document != document(task, row.last_seq, row.agent):
         yield "all its events make another task than the snapshot with the events after it"

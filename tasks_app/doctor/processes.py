@@ -8,6 +8,7 @@ from django.conf import settings
 
 from tasks_app import clock
 from tasks_app.doctor.finding import Finding
+from tasks_app.doctor.guard import guard
 from tasks_app.models import Process
 
 BEHIND = 3600.0
@@ -18,7 +19,7 @@ def examine_processes(now: datetime) -> Iterator[Finding]:
     """Yield findings about the live processes. `now` is the time by the database's clock."""
     alive = now - timedelta(seconds=60 + 3 * settings.A2A_SWEEP_SECONDS)
     for row in Process.objects.filter(ended_at=None, seen_at__gt=alive).order_by("name"):
-        yield from _examine(row)
+        yield from guard(_examine(row), f"process {row.name}", kind="process", subject=row.name)
 
 
 def _examine(row: Process) -> Iterator[Finding]:

@@ -24,3 +24,13 @@ def snapshot() -> Iterator[None]:
     finally:
         with connection.cursor() as cursor:
             cursor.execute("rollback")
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Let a statement of the block fail without the end of the snapshot, which PostgreSQL would otherwise require."""
+    if on_postgres():
+        with transaction.atomic():
+            yield
+    else:
+        yield

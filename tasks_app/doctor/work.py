@@ -10,6 +10,7 @@ from a2a.agents import registry
 from a2a.states import TaskState
 from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.doctor.finding import Finding
+from tasks_app.doctor.guard import guard
 from tasks_app.models import Delivery, SlackQuestion, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 
@@ -21,10 +22,10 @@ MOST = 20
 
 def examine_work(now: datetime) -> Iterator[Finding]:
     """Yield findings about stuck work. `now` is the time by the database's clock."""
-    yield from _find_leases(now)
-    yield from _find_waiting(now)
-    yield from _find_webhooks(now)
-    yield from _find_slack_questions(now)
+    yield from guard(_find_leases(now), "leases")
+    yield from guard(_find_waiting(now), "waiting tasks")
+    yield from guard(_find_webhooks(now), "webhooks")
+    yield from guard(_find_slack_questions(now), "questions from Slack")
 
 
 def _find_leases(now: datetime) -> Iterator[Finding]:
