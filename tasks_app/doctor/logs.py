@@ -70,7 +70,7 @@ def examine_task(row: Task) -> Iterator[Finding]:
     """Yield findings about the log of a task. Call it in a snapshot, so that row and log are of the same moment."""
     log = _Log()
     task = _fold_log(row, log)
-    problems = [*_find_gaps(row, log.numbers), *log.problems]
+    problems = [*_find_gaps(row, log.numbers), *_find_numbers_ahead(row), *log.problems]
     if len(log.ends) > 1 or (log.ends and log.ends[0] != row.last_seq):
         problems.append(f"it ended with event {log.ends[0]}, and has {row.last_seq} events")
     if task is not None and not problems:
@@ -131,6 +131,19 @@ def _find_gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
             yield f"events {', '.join(missing[:MOST])} of {row.last_seq} are missing"
         if beyond:
             yield f"there is an event {beyond[0]}, but by the row event {row.last_seq} is the last"
+
+
+def _find_numbers_ahead(row: Task) -> Iterator[str]:
+    """Yield columns that name an event which is still to come. Readers leave out the events up to a snapshot's."""
+    numbers = {
+        "snapshot_seq": row.snapshot_seq,
+        "joined_seq": row.joined_seq,
+        "run_seq": row.run_seq,
+        "message_seq": row.message_seq,
+    }
+    for name, seq in numbers.items():
+        if seq is not None and seq > row.last_seq:
+            yield f"its {name} is {seq}, but by the row event {row.last_seq} is the last"
 
 
 def _find_differences(row: Task, task: TaskValue) -> Iterator[str]:

@@ -75,8 +75,15 @@ def _ends_twice(task_id: str) -> None:
         (_says(status="{}"), "its last status is not that of the row"),
         (_says(snapshot_seq=2, artifacts="[]"), "all its events make another task than the snapshot"),
         (_ends_twice, "it ended with event 4, and has 5 events"),
+        (_says(snapshot_seq=999), "its snapshot_seq is 999, but by the row event 5 is the last"),
+        (_says(joined_seq=6), "its joined_seq is 6, but by the row event 5 is the last"),
+        (_says(run_seq=6), "its run_seq is 6, but by the row event 5 is the last"),
+        (_says(message_seq=6), "its message_seq is 6, but by the row event 5 is the last"),
     ],
-    ids=["gap", "end", "beginning", "beyond", "state", "status", "snapshot", "two ends"],
+    ids=[
+        *("gap", "end", "beginning", "beyond", "state", "status", "snapshot", "two ends"),
+        *("snapshot ahead", "joined ahead", "run ahead", "message ahead"),
+    ],
 )
 def test_a_log_that_is_not_what_the_row_says_is_found(
     owner: Person, damage: Callable[[str], Any], problem: str
