@@ -28,5 +28,6 @@ A2A_LOG_CALLS = flag("A2A_LOG_CALLS", DEVELOPMENT)
 A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
 """The time that working agents have to finish when the process is told to stop."""
 A2A_HELPLESS_SECONDS = number("A2A_HELPLESS_SECONDS", 0 if DEVELOPMENT else 60)
-"""The time after which a process that cannot recover (all its threads, or eight of its event loops, hang) ends with
-exit code 1 and the usual grace, so that a supervisor restarts it. 0: it reports the fault and does not end."""
+"""The time after which a process that cannot recover (all its threads, all its slots for async agents, or eight of its
+event loops hang) ends with exit code 1 and the usual grace, so that a supervisor restarts it. 0: it reports the fault
+and does not end."""

@@ -9,7 +9,7 @@ import time
 from a2a.run import Run
 from tasks_app.runner.loops import LATE, Pulse
 from tasks_app.runner.quick import play_quickly
-from tasks_app.runner.stacks import Spot, find_local, spot_of
+from tasks_app.runner.stacks import Spot, find_local, frames_of, spot_of
 
 log = logging.getLogger(__name__)
 LOOK = 0.25
@@ -58,7 +58,7 @@ class Doors:
     def _blocker(self, thread: int, silence: float) -> str:
         """Return the name and place of the call that the loop is at; empty for a short delay without an agent."""
         run: Run | None = find_local(thread, play_quickly, "run")
-        spot: Spot | None = spot_of(thread, run.agent.function if run else None)
+        spot: Spot | None = spot_of(frames_of(thread), run.agent.function if run else None)
         if run is None and silence < LONG:
             return ""
         name = f"quick agent {run.agent.name}" if run else "a call"

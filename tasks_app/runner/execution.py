@@ -18,7 +18,7 @@ from a2a.agents import Agent
 from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
-from a2a.events import Event, MessageAdded
+from a2a.events import MessageAdded
 from a2a.run import Run, preferences_of
 from a2a.scribe import Scribe
 from a2a.spending import Spending
@@ -65,8 +65,8 @@ CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
 
 
 class Execution:
-    """A run, from its claim to its last write. It lives on one loop. Any thread may call `start`, `look`, `release` and
-    `lose`."""
+    """A run, from its claim to its last write. It lives on one loop. Any thread may call `move`, `look`, `cancel`,
+    `release` and `lose`."""
 
     def __init__(self, read: TaskRead, agent: Agent | None, worker: str, threads: Executor) -> None:
         self.read = read
@@ -80,8 +80,8 @@ class Execution:
         self.place: RunLoop | None = None
         """The loop on which it lives, or will begin."""
         self.moving = threading.Lock()
-        self.deadline: float | None = None
-        """The time on the monotonic clock when its agent's timeout ends; None before the agent is called."""
+        self.deadline = float("inf")
+        """The time on the monotonic clock when its timeout ends, or it was stopped. Its agent is called before that."""
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         """The reason why it was stopped from outside."""
@@ -91,7 +91,7 @@ class Execution:
         self.is_unwritten = False
         """True if its end could not be written, so that its lease is still this process's."""
         self.ending = False
-        """True once it is being ended from outside because its own loop is blocked."""
+        """True once it is being ended from outside, because its agent does not end."""
         self.run: Run | None = None
         self.writer: Writer | None = None
         self.cursor = read.document.seq
@@ -99,11 +99,6 @@ class Execution:
         self.is_look_due = False
         """True if a message may have come before there was an inbox for it."""
         self.since: datetime = clock.now()
-
-    def start(self, place: RunLoop, on_end: Callable[["Execution"], None]) -> None:
-        """Begin on the loop unless it has begun elsewhere. A run that waits for a stuck loop is started on another loop
-        as well, and begins on the first that gets to it."""
-        start_together([self], place, on_end)
 
     def move(self, place: RunLoop) -> bool:
         """Choose the loop on which it will begin; return False if it has begun elsewhere."""
@@ -150,6 +145,8 @@ class Execution:
         if self.finishing or self.stop:
             return
         self.stop = why
+        if self.was_called:
+            self.deadline = time.monotonic()
         if self.run:
             self.run.cancelled = True
         if self.task and self.writer:
@@ -242,20 +239,17 @@ class Execution:
                 log.warning("task %s: its agent raised an error after its last action", self.task_id, exc_info=error)
                 return Ending(None, self._row(writer.end_state))
             if isinstance(error, TimeoutError) and limit.expired():
-                return self._time_out()
+                return self._time_out(self.seat.stack())
             return self._failed(error)
         row = replace(self._row(writer.end_state or TaskState.COMPLETED.value), traceback=warn_of(run))
         return Ending(None if writer.end_state else scribe.status(TaskState.COMPLETED, clock.now()), row)
 
-    def _time_out(self) -> Ending:
-        read = self.read
-        log.warning(
-            "task %s fence %d: agent %s took longer than its timeout of %g s",
-            *(self.task_id, read.fence, read.agent, read.timeout),
-            extra=run_fields(self.task_id, read.agent, f"it took longer than its timeout of {read.timeout:g} s"),
-        )
-        row = replace(self._row(TaskState.FAILED.value), traceback=self.seat.stack())
-        return Ending(judge_timeout(self._attempt, read.timeout).event, row)
+    def _time_out(self, stack: str, how: str = "") -> Ending:
+        read, what = self.read, f"took longer than its timeout of {self.read.timeout:g} s"
+        fields = run_fields(self.task_id, read.agent, f"it {what}")
+        log.warning("task %s fence %d: agent %s %s", self.task_id, read.fence, read.agent, what, extra=fields)
+        row = replace(self._row(TaskState.FAILED.value), traceback=stack)
+        return Ending(judge_timeout(self._attempt, read.timeout, how).event, row)
 
     async def _prepare(self, scribe: Scribe) -> Run:
         if self.agent is None:
@@ -339,34 +333,37 @@ class Execution:
             verdict = judge_interruption(self._attempt)
         else:
             verdict = judge_release(self._attempt, "The server is going down.")
-        if self.writer is not None and self.writer.end_state is not None:
-            await self._end_outside([], self._row(self.writer.end_state))  # The agent's last action has ended the run.
-        else:
-            await self._end_outside([verdict.event], self._row(verdict.outcome), attempts=verdict.attempts)
+        await self._end_outside(self._ending_by(verdict))
 
-    async def overrun(self, sentence: str, stack: str) -> None:
-        """Fail the run. Called on another loop, because the agent blocks its own beyond the timeout."""
-        if self.finishing or self.stop:
-            return
-        event = Scribe(self.task_id, self.read.document.context_id, uuid7).explain(
-            TaskState.FAILED, clock.now(), sentence
-        )
-        fields = run_fields(self.task_id, self.read.agent, sentence)
-        log.warning("task %s fence %d: it blocks beyond its timeout", self.task_id, self.read.fence, extra=fields)
-        await self._end_outside([event], replace(self._row(TaskState.FAILED.value), traceback=stack))
-        self.lose()
+    async def overrun(self, how: str, stack: str) -> None:
+        """Fail the run unless it was stopped. Called on another loop, because its agent goes on after its deadline."""
+        if not self.finishing and not self.stop:
+            await self._end_outside(self._time_out(stack, how))
+            self.stop = "lost"
 
-    async def _end_outside(self, events: list[Event], row: RunRow, attempts: int = 0) -> None:
+    def is_overdue(self, seconds: float) -> bool:
+        """Return whether its agent goes on so many seconds after its deadline. No run waits for a thread."""
+        can_end = not self.is_async or self.finishing or self.stop == "released"
+        return not can_end and time.monotonic() > self.deadline + seconds
+
+    def cancel(self) -> None:
+        """Cancel the agent again, which has ignored it before."""
+        if self.task is not None:
+            self._call(self.task.cancel)
+
+    async def _end_outside(self, ending: Ending) -> None:
         document, writer = self.read.document, self.writer
+        if writer is not None and writer.end_state is not None:
+            ending = Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
         item = change(
             document.id,
             document.context_id,
-            [*(writer.buffer if writer else []), *events],
+            [*(writer.buffer if writer else []), *([ending.event] if ending.event else [])],
             now=clock.now(),
             actor="runner",
             fence=self.read.fence,
-            attempts=attempts,
-            run=row,
+            attempts=ending.attempts,
+            run=ending.run,
             files=writer.files if writer else [],
             position=writer.position if writer else None,
             spent=writer.unwritten if writer else None,
@@ -374,7 +371,7 @@ class Execution:
         )
         try:
             if await bridge.ask(item, patience=RELEASE_PATIENCE):
-                log.info("task %s fence %d: %s", self.task_id, self.read.fence, row.outcome)
+                log.info("task %s fence %d: %s", self.task_id, self.read.fence, ending.run.outcome)
         except (DatabaseError, *AWAY) as error:
             sentence = "task %s fence %d could not be released, its lease runs out: %s"
             log.warning(sentence, self.task_id, self.read.fence, error)
@@ -386,7 +383,8 @@ class Execution:
 
 
 def start_together(runs: Sequence[Execution], place: RunLoop, on_end: Callable[[Execution], None]) -> None:
-    """Begin the runs on the loop, with one wake-up for all: a wake-up of a loop is a system call."""
+    """Begin the runs on the loop, unless they have begun elsewhere, with one wake-up for all: a wake-up of a loop is a
+    system call. A run that waits for a stuck loop may be started on another one as well, and begins there."""
 
     def begin(movable: Sequence[Execution]) -> None:
         for run in movable:

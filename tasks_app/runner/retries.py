@@ -89,9 +89,9 @@ def judge_outage(attempt: Attempt, seconds: float) -> Verdict:
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "cut off")
 
 
-def judge_timeout(attempt: Attempt, timeout: float) -> Verdict:
+def judge_timeout(attempt: Attempt, timeout: float, how: str = "") -> Verdict:
     """Judge an attempt that exceeded its timeout. The task fails: another attempt would take as long."""
-    sentence = f"The agent took longer than its timeout of {timeout:g} s."
+    sentence = f"The agent took longer than its timeout of {timeout:g} s{how}."
     return Verdict(_status(attempt, TaskState.FAILED, sentence, Timeout.reason), "overdue")
 
 

@@ -1,7 +1,7 @@
 """The slots of a process: claims for free slots, and the runs that take slots.
 
 A run of an async agent lives on the loop of its agent, any other on the runner's own, with a thread of its own for the
-agent. A thread cannot be stopped, so a slot becomes free when the thread returns, however its run has ended.
+agent. No agent can be stopped against its will, so a slot becomes free when the agent returns, however its run ended.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Runner:
         self.predecessors: set[Execution] = set()
         """Runs that are still stopping after another run of this process claimed their task."""
         self.hanging: set[Execution] = set()
-        """Runs that are over, and whose threads are still at work."""
+        """Runs that are over, and whose agents are still at work."""
         self.change = threading.Condition()
         """Guards the three above. It is notified when a run ends."""
         self.claiming = threading.Lock()
@@ -64,7 +64,7 @@ class Runner:
         self.loops = Loops()
         self.threads = ThreadPoolExecutor(1)
         self.heartbeat = Heartbeat(self.worker, self.running)
-        self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._on_end)
+        self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._on_end, self._leave)
         self.stopping = False
         self.hungry = False
         """True if the last claim had too few slots, so that the next slot that becomes free must have more claimed."""
@@ -83,11 +83,11 @@ class Runner:
         self.stopping = False
         # The leases of a parent, or of other children, must not count as leases of this process.
         self.worker = self.heartbeat.worker = _new_name()
-        slots = slots_of(is_async=False)
-        self.threads = ThreadPoolExecutor(slots + spare_of(slots), thread_name_prefix="agent")
+        slots = {kind: slots_of(kind) + spare_of(slots_of(kind)) for kind in (True, False)}
+        self.threads = ThreadPoolExecutor(slots[False], thread_name_prefix="agent")
         self.control = RunLoop("runner").start()
         self.heartbeat.start()
-        self.watchdog.start(self.control, 1 if self.alone else slots + spare_of(slots))
+        self.watchdog.start(self.control, dict.fromkeys(slots, 1) if self.alone else slots)
         hints.listen(self._receive)
         self.take_in_agents()
 
@@ -224,6 +224,7 @@ class Runner:
             if self.running.get(run.task_id) is run:
                 del self.running[run.task_id]
             self.predecessors.discard(run)
+            self.hanging.discard(run)
             if run.is_unwritten:
                 self.without_end.append((run.task_id, run.read.fence))
             if (work := run.seat.work) is not None and run.seat.is_busy:
@@ -231,6 +232,17 @@ class Runner:
                 work.add_done_callback(lambda _: self._on_return(run))
             self.change.notify_all()
         self._free_slot(run)
+
+    def _leave(self, run: Execution) -> None:
+        """Leave the agent of a run behind that is over. The run keeps its slot until its agent ends."""
+        with self.change:
+            if run.task is None or run.task.done() or run.finishing:
+                return
+            if self.running.get(run.task_id) is run:
+                del self.running[run.task_id]
+            self.predecessors.discard(run)
+            self.hanging.add(run)
+            self.change.notify_all()
 
     def _on_return(self, run: Execution) -> None:
         """Remove a run that had ended before its thread returned. Called when the thread has returned."""

@@ -1,11 +1,13 @@
-"""Finds the place where another thread is at work: the run, and the line of its agent's file."""
+"""Finds the place where another thread, or a coroutine that waits, is at work: the run, and the line of its agent's
+file."""
 
+import gc
 import inspect
 import sys
 import traceback
 from asyncio.events import Handle
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator, Sequence
+from types import AsyncGeneratorType, FrameType
 from typing import Any
 
 from msgspec import Struct
@@ -14,12 +16,12 @@ from tasks_app.runner.execution import CURRENT, Execution
 
 
 class Spot(Struct, frozen=True):
-    """A line of source in the stack of a thread."""
+    """A line of source in a stack."""
 
     file: str
     line: int
     stack: str
-    """The whole stack of the thread, the innermost call last."""
+    """The whole stack, the innermost call last."""
 
     @property
     def short(self) -> str:
@@ -30,21 +32,20 @@ class Spot(Struct, frozen=True):
         return f"{self.file}:{self.line}"
 
 
-def spot_of(thread: int | None, function: Callable[..., Any] | None) -> Spot | None:
-    """Return the innermost line of the thread in the file of the function, else its innermost line; None if the thread
-    has ended."""
-    frames = list(_frames(thread))
+def spot_of(frames: Sequence[FrameType], function: Callable[..., Any] | None) -> Spot | None:
+    """Return the innermost line of the frames in the file of the function, else the innermost line; None without
+    frames."""
     if not frames:
         return None
     file = inspect.unwrap(function).__code__.co_filename if function is not None else ""
     frame = next((frame for frame in frames if frame.f_code.co_filename == file), frames[0])
-    stack = "".join(traceback.format_stack(frames[0]))
-    return Spot(frame.f_code.co_filename, frame.f_lineno or 0, stack)
+    lines = traceback.StackSummary.extract((item, item.f_lineno or 0) for item in reversed(frames))
+    return Spot(frame.f_code.co_filename, frame.f_lineno or 0, "".join(lines.format()))
 
 
-def run_on(thread: int | None) -> Execution | None:
+def run_on(frames: Sequence[FrameType]) -> Execution | None:
     """Return the run that the thread of an event loop is at, also within a task or callback that its agent made."""
-    for frame in _frames(thread):
+    for frame in frames:
         if frame.f_code is Handle._run.__code__:
             # asyncio runs each step in the context of its task, which no public function gives before Python 3.12.
             context = getattr(frame.f_locals.get("self"), "_context", {})
@@ -55,15 +56,34 @@ def run_on(thread: int | None) -> Execution | None:
 
 def find_local(thread: int | None, function: Callable[..., Any], name: str) -> Any:
     """Return the value of a local variable of the function in the stack of the thread; None if it is not there."""
-    for frame in _frames(thread):
+    for frame in frames_of(thread):
         if frame.f_code is function.__code__:
             return frame.f_locals.get(name)
     return None
 
 
-def _frames(thread: int | None) -> Iterator[FrameType]:
-    """Yield the frames of the thread, innermost first."""
-    frame = sys._current_frames().get(thread or 0)
+def frames_of(thread: int | None) -> list[FrameType]:
+    """Return the frames of the thread, innermost first; none if it has ended."""
+    frames, frame = [], sys._current_frames().get(thread or 0)
     while frame is not None:
-        yield frame
+        frames.append(frame)
         frame = frame.f_back
+    return frames
+
+
+def waiting_frames(coroutine: object) -> list[FrameType]:
+    """Return the frames of a coroutine that waits, innermost first."""
+    return list(_awaited_frames(coroutine))[::-1]
+
+
+def _awaited_frames(awaited: object) -> Iterator[FrameType]:
+    """Yield the frame of each coroutine and async generator that is awaited, outermost first."""
+    while awaited is not None:
+        prefix = "ag" if isinstance(awaited, AsyncGeneratorType) else "cr"
+        frame: FrameType | None = getattr(awaited, f"{prefix}_frame", None)
+        if frame is not None:
+            yield frame
+            awaited = getattr(awaited, f"{prefix}_await")
+        else:
+            # A step of an async generator names its generator to the garbage collector alone.
+            awaited = next((item for item in gc.get_referents(awaited) if isinstance(item, AsyncGeneratorType)), None)

@@ -1,5 +1,5 @@
-"""Finds agents that block an event loop or keep a thread beyond their time, and names them to operators. It fails a run
-that blocks a loop at its timeout, which the loop itself cannot. It ends a process that is helpless."""
+"""Finds agents that block an event loop, or keep a slot beyond their time, and names them to operators. It fails a run
+at its timeout whose agent blocks its loop or ignores its cancellation. It ends a process that is helpless."""
 
 import asyncio
 import logging
@@ -8,36 +8,46 @@ import signal
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import FrameType
 
 from django.conf import settings
 from msgspec import Struct
 
 from a2a.agents import registry
-from tasks_app.runner.execution import Execution
+from tasks_app.runner.execution import Execution, start_together
 from tasks_app.runner.loops import LATE, MAX_STUCK, Loops, RunLoop
-from tasks_app.runner.stacks import Spot, run_on, spot_of
+from tasks_app.runner.stacks import Spot, frames_of, run_on, spot_of, waiting_frames
 
 log = logging.getLogger(__name__)
 LOOK = 0.25
 """Seconds between two looks."""
 OVERDUE = 0.5
-"""Seconds after its timeout in which a run may end by itself."""
+"""Seconds after its timeout, or its cancellation, in which a run may end by itself."""
+AGAIN = 3.0
+"""Seconds between two cancellations of an agent that ignores them."""
 REPEAT = 60.0
 """Seconds after which the log names the same agent again."""
 HOPELESS = 5.0
-"""Seconds after which a loop or thread that hangs is not expected back."""
+"""Seconds after which a loop or an agent that hangs is not expected back."""
 ADVICE = 'Call it through asyncio.to_thread, define the agent without async, or give it isolation="process".'
-WAY_OUT = ' Give its calls time limits of their own, or the agent isolation="process".'
+WAY_OUT = {
+    True: " Let asyncio.CancelledError end it.",
+    False: ' Give its calls time limits of their own, or the agent isolation="process".',
+}
+SLOT_NAMES = {True: "slot for async agents", False: "thread for sync agents"}
+"""The names of the two kinds of slots, by whether their agents are async."""
 OnEnd = Callable[[Execution], None]
 
 
-class Blocking(Struct, frozen=True):
-    """A run that blocks a loop or keeps a thread, with its place in the code."""
+class Blocking(Struct):
+    """A run that blocks a loop or keeps a slot, with its place in the code."""
 
     run: Execution
     since: float
     spot: Spot | None
+    cancellations: int = 0
+    """The number of times that it was cancelled after its end."""
 
     @property
     def name(self) -> str:
@@ -50,27 +60,36 @@ class Blocking(Struct, frozen=True):
 
 
 class Watchdog:
-    """A thread that looks at the loops and threads of the runner."""
+    """A thread that looks at the loops and runs of the runner."""
 
     def __init__(
-        self, loops: Loops, hanging: Collection[Execution], at_work: Callable[[], list[Execution]], on_end: OnEnd
+        self,
+        loops: Loops,
+        hanging: Collection[Execution],
+        at_work: Callable[[], list[Execution]],
+        on_end: OnEnd,
+        leave: OnEnd,
     ) -> None:
         self.loops = loops
         self.hanging = hanging
-        """The runner's set of runs that are over, and whose threads are still at work."""
+        """The runner's set of runs that are over, and whose agents are still at work."""
         self.at_work = at_work
         self.on_run_end = on_end
         """The function that a run calls at its end."""
+        self.leave = leave
+        """The function that moves a run to `hanging`."""
         self.control: RunLoop | None = None
-        self.slots = 1
+        self.slots: Mapping[bool, int] = {}
         self.suspects: dict[RunLoop, Execution | None] = {}
         """Loops without a pulse, with the run that each was at in the last look."""
         self.blocks: dict[RunLoop, Blocking] = {}
         """Loops that were at the same run in two looks."""
         self.free: dict[RunLoop, float] = {}
         """Loops that were stuck and replaced, with the time since when they go on."""
-        self.threads: dict[Execution, Blocking] = {}
-        """Runs that are over and keep their threads."""
+        self.overdue: set[Execution] = set()
+        """Runs that were overdue in the last look."""
+        self.keeps: dict[Execution, Blocking] = {}
+        """Runs that are over and keep their slots."""
         self.log_times: dict[str, float] = {}
         """The time when the log last named each agent."""
         self.since: float | None = None
@@ -80,9 +99,9 @@ class Watchdog:
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
 
-    def start(self, control: RunLoop, slots: int) -> None:
-        """Start watching. The loop `control` has no agents: it writes the ends of runs on stuck loops. `slots` is the
-        number of threads."""
+    def start(self, control: RunLoop, slots: Mapping[bool, int]) -> None:
+        """Start watching. The loop `control` has no agents: it writes the ends of runs whose agents do not end. `slots`
+        is the number of slots for async agents (True) and of threads for all others (False)."""
         self.control, self.slots, self.since, self.has_given_up = control, slots, None, False
         self.stopping.clear()
         self.thread = threading.Thread(target=self._live, name="watchdog", daemon=True)
@@ -90,7 +109,7 @@ class Watchdog:
 
     def stop(self) -> None:
         self.stopping.set()
-        self.suspects, self.blocks, self.free, self.threads = {}, {}, {}, {}
+        self.suspects, self.blocks, self.free, self.overdue, self.keeps = {}, {}, {}, set(), {}
 
     def _live(self) -> None:
         while not self.stopping.wait(LOOK):
@@ -111,27 +130,28 @@ class Watchdog:
                 self._clear(place, runs[place])
             if runs[place]:
                 place.ask()
-        self._look_at_threads()
+        self._look_at_overdue(runs)
+        self._look_at_keeps()
         self._look_for_help()
 
     # ------------------------------------------------------------------ loops
 
     def _suspect(self, place: RunLoop, runs: list[Execution]) -> None:
         """Act on a loop without a pulse that is at the same run in two looks. A slow loop would be at another."""
-        run, thread = run_on(place.thread.ident), place.thread.ident
+        frames = frames_of(place.thread.ident)
+        run = run_on(frames)
         if run is None or self.suspects.get(place) is not run:
             self.suspects[place] = run
             return
         blocking = self.blocks.get(place)
         if blocking is None or blocking.run is not run:
-            blocking = self.blocks[place] = self._blocking(run, thread, time.monotonic() - place.silence)
+            blocking = self.blocks[place] = self._blocking(run, frames, time.monotonic() - place.silence)
             self._say(blocking, "blocks its event loop: other runs of this agent wait, other agents go on. " + ADVICE)
         self.loops.replace(place)
         fresh = self.loops.of(place.name)
         for waiting in runs:
             if fresh is not place and waiting.task is None:
-                waiting.start(fresh, self.on_run_end)
-        self._end_in_time(blocking)
+                start_together([waiting], fresh, self.on_run_end)
 
     def _clear(self, place: RunLoop, runs: list[Execution]) -> None:
         self.suspects.pop(place, None)
@@ -143,39 +163,62 @@ class Watchdog:
         if self.free.pop(place, None) is not None:
             self.loops.forget(place)
 
-    def _end_in_time(self, blocking: Blocking) -> None:
-        """Fail the run at its timeout, because its own loop cannot."""
-        run, control = blocking.run, self.control
-        if control is None or run.ending or run.deadline is None or time.monotonic() < run.deadline + OVERDUE:
+    # ---------------------------------------------------------------- overdue
+
+    def _look_at_overdue(self, runs: Mapping[RunLoop | None, list[Execution]]) -> None:
+        """End runs that are overdue in two looks. A loop that goes on after a long call ends such runs by itself."""
+        overdue = {run for place, group in runs.items() for run in group if self._is_overdue(run, place)}
+        for run in overdue & self.overdue:
+            self._end_outside(run)
+        self.overdue = overdue
+
+    def _is_overdue(self, run: Execution, place: RunLoop | None) -> bool:
+        """Return whether the run must be ended from outside. Runs that only wait for a stuck loop need not be."""
+        waits = place is not None and place.silence > LATE and self._block_of(run) is None
+        return not waits and not run.ending and run.is_overdue(OVERDUE)
+
+    def _block_of(self, run: Execution) -> Blocking | None:
+        """Return the block of a loop by the run, if it blocks one."""
+        blocking = self.blocks.get(run.place) if run.place else None
+        return blocking if blocking is not None and blocking.run is run else None
+
+    def _end_outside(self, run: Execution) -> None:
+        """Write the end of the run from outside, and leave its agent behind."""
+        if self.control is None:
             return
         run.ending = True
-        sentence = (
-            f"The agent took longer than its timeout of {run.read.timeout:g} s, in a call that blocks its event loop."
-        )
-        stack = blocking.spot.stack if blocking.spot else ""
-        asyncio.run_coroutine_threadsafe(run.overrun(sentence, stack), control.loop)
+        blocking = self._block_of(run)
+        spot = blocking.spot if blocking else self._spot(run, _frames_of_run(run))
+        how = ", in a call that blocks its event loop" if blocking else ""
+        future = asyncio.run_coroutine_threadsafe(run.overrun(how, spot.stack if spot else ""), self.control.loop)
+        future.add_done_callback(lambda _: self.leave(run))
 
-    # ---------------------------------------------------------------- threads
+    # ------------------------------------------------------------------ keeps
 
-    def _look_at_threads(self) -> None:
+    def _look_at_keeps(self) -> None:
         # The thread of an isolated run returns by itself, because its process is ended.
-        hanging = [run for run in list(self.hanging) if not run.is_isolated]
+        hanging = [run for run in list(self.hanging) if not run.is_isolated and self._block_of(run) is None]
         for run in hanging:
-            if run not in self.threads:
-                self.threads[run] = self._blocking(run, run.seat.ident, time.monotonic())
-            elif self.threads[run].seconds > LATE:
+            if run not in self.keeps:
+                self.keeps[run] = self._blocking(run, _frames_of_run(run), time.monotonic())
+            elif (item := self.keeps[run]).seconds > LATE:
                 self._say(
-                    self.threads[run],
-                    "did not return at its end, and keeps a thread for sync agents." + WAY_OUT,
+                    item, f"did not return at its end, and keeps a {SLOT_NAMES[run.is_async]}.{WAY_OUT[run.is_async]}"
                 )
-        for run in self.threads.keys() - set(hanging):
-            del self.threads[run]
+                if item.seconds > AGAIN * (item.cancellations + 1):
+                    item.cancellations += 1
+                    run.cancel()
+        for run in self.keeps.keys() - set(hanging):
+            del self.keeps[run]
 
     # ---------------------------------------------------------------- reports
 
-    def _blocking(self, run: Execution, thread: int | None, since: float) -> Blocking:
+    def _blocking(self, run: Execution, frames: Sequence[FrameType], since: float) -> Blocking:
+        return Blocking(run, since, self._spot(run, frames))
+
+    def _spot(self, run: Execution, frames: Sequence[FrameType]) -> Spot | None:
         agent = registry.get(run.read.agent)
-        return Blocking(run, since, spot_of(thread, agent.function if agent else None))
+        return spot_of(frames, agent.function if agent else None)
 
     def _say(self, blocking: Blocking, what: str) -> None:
         """Name the agent in the log, once a minute."""
@@ -192,8 +235,9 @@ class Watchdog:
             for item in list(self.blocks.values())
         ]
         keeps = [
-            f"runner: {item.name} did not return at its end, and has kept a thread for {item.seconds:.0f} s since"
-            for item in list(self.threads.values())
+            f"runner: {item.name} did not return at its end, and has kept a {SLOT_NAMES[item.run.is_async]} "
+            f"for {item.seconds:.0f} s since"
+            for item in list(self.keeps.values())
             if item.seconds > LATE
         ]
         return blocks + keeps
@@ -203,10 +247,12 @@ class Watchdog:
     @property
     def helpless(self) -> str:
         """The reason why this process cannot do its work any more; empty if it can."""
-        threads = [item for item in list(self.threads.values()) if item.seconds > HOPELESS]
-        if len(threads) >= self.slots:
-            what = f"no thread for sync agents is left, {len(threads)} of {self.slots} hang beyond their time"
-            return f"runner: {what} ({_agents(threads)}); restart the process"
+        hopeless = [item for item in list(self.keeps.values()) if item.seconds > HOPELESS]
+        for is_async, slots in self.slots.items():
+            keeps = [item for item in hopeless if item.run.is_async is is_async]
+            if len(keeps) >= slots:
+                what = f"no {SLOT_NAMES[is_async]} is left, {len(keeps)} of {slots} hang beyond their time"
+                return f"runner: {what} ({_agents(keeps)}); restart the process"
         loops = [item for item in list(self.blocks.values()) if item.seconds > HOPELESS]
         if len(loops) >= MAX_STUCK:
             return f"runner: {len(loops)} event loops are blocked ({_agents(loops)}); restart the process"
@@ -225,6 +271,13 @@ class Watchdog:
             self.has_given_up = True
             log.critical("this process ends so that it is started again: %s", sentence)
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _frames_of_run(run: Execution) -> list[FrameType]:
+    """Return the frames of the run's agent, innermost first."""
+    if run.is_async:
+        return waiting_frames(run.task.get_coro()) if run.task else []
+    return frames_of(run.seat.ident)
 
 
 def _agents(hanging: Iterable[Blocking]) -> str:

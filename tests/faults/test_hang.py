@@ -13,6 +13,7 @@ from tests.faults.conftest import Plant, Start
 pytestmark = pytest.mark.fault
 AGENTS_FILE = Path(__file__).with_name("agents.py")
 """Loaded by the nodes only."""
+HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
 
 
 def pid_of(task: dict[str, Any]) -> int:
@@ -75,11 +76,11 @@ async def test_an_agent_that_blocks_its_loop_delays_no_run_of_another_agent(star
     assert [run["outcome"] for run in task["runs"]] == ["completed"], "nobody else has taken it up"
 
 
-def line_of(name: str, text: str) -> str:
-    """Return the file and line of the text in the function of tests/faults/agents.py."""
-    lines = AGENTS_FILE.read_text(encoding="utf-8").splitlines()
+def line_of(name: str, text: str, file: Path = AGENTS_FILE) -> str:
+    """Return the file and line of the text in the function of a file in tests/faults."""
+    lines = file.read_text(encoding="utf-8").splitlines()
     first = next(number for number, line in enumerate(lines) if f"def {name}(" in line)
-    return f"agents.py:{next(number for number in range(first, len(lines)) if text in lines[number]) + 1}"
+    return f"{file.name}:{next(number for number in range(first, len(lines)) if text in lines[number]) + 1}"
 
 
 async def readiness(caller: Client) -> tuple[int, str]:
@@ -135,6 +136,38 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
         assert state(await ended(caller, await caller.send("sleeper", seconds=0))) == "TASK_STATE_COMPLETED"
     (run,) = (await node.shown(hung))["runs"]
     assert "in hung" in run["traceback"]
+
+
+@pytest.mark.finds("agent ignores-cancel", "(ignores-cancel)")
+async def test_agents_that_ignore_cancellation_are_named_and_fail_in_time(start: Start) -> None:
+    node = await start(A2A_ASYNC_SLOTS="2", **HOSTILE)
+    where = line_of("ignores_cancel", "await asyncio.sleep", AGENTS_FILE.with_name("hostile_agents.py"))
+    async with client(node) as caller:
+        began = time.monotonic()
+        late, canceled = [await caller.send("ignores-cancel") for _ in range(2)]
+        await caller.state(canceled, "TASK_STATE_WORKING")
+        await caller.result("CancelTask", {"id": canceled})
+        assert words(await ended(caller, late)) == "The agent took longer than its timeout of 1 s."
+        assert time.monotonic() - began < 1 + 3, "not by the sweeper"
+        await node.logs("no slot for async agents is left, 2 of 2 hang beyond their time (ignores-cancel)")
+        code, text = await readiness(caller)
+        assert code == 503
+        for task_id in (late, canceled):
+            assert f"agent ignores-cancel at {where} (task {task_id}) did not return at its end" in text
+    (run,) = (await node.shown(late))["runs"]
+    assert (run["outcome"], "in ignores_cancel" in run["traceback"]) == ("failed", True)
+    began = time.monotonic()
+    assert await node.stop() == 0
+    assert time.monotonic() - began < 2 + 3, "it is given no grace"
+
+
+@pytest.mark.finds("agent ignores-cancel", "(ignores-cancel)")
+async def test_an_agent_that_heeds_a_later_cancellation_frees_its_slot(start: Start) -> None:
+    node = await start(A2A_ASYNC_SLOTS="1", **HOSTILE)
+    async with client(node) as caller:
+        await ended(caller, await caller.send("ignores-cancel", times=1))
+        assert state(await ended(caller, await caller.send("sleeper", seconds=0))) == "TASK_STATE_COMPLETED"
+    assert "keeps a slot for async agents. Let asyncio.CancelledError end it. It is at " in node.log
 
 
 @pytest.mark.slow
