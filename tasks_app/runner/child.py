@@ -13,6 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
+from socket import socket
 from typing import Any, NoReturn, assert_never
 
 from msgspec.structs import replace
@@ -27,15 +28,19 @@ from tasks_app.agent_files import folder
 from tasks_app.files import run_files
 from tasks_app.memory.runs import RunMemory
 from tasks_app.run_secrets import run_secrets
+from tasks_app.runner import pipe
 from tasks_app.runner.pipe import (
+    PIECE,
     Cancel,
     Done,
     FromChild,
     NewMessage,
     Order,
+    Pieces,
     Raised,
     RaisedKind,
     Spent,
+    ToChild,
     decode_order,
     decode_to_child,
     encode,
@@ -49,7 +54,7 @@ STOPPED = 128 + signal.SIGTERM
 """The exit code of a child after SIGTERM."""
 
 
-def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoReturn:
+def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     """Run the agent of the order, and end the process."""
     os.dup2(errors.fileno(), 2)  # its end is kept for the case of a crash
     errors.close()
@@ -64,7 +69,7 @@ def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoRet
 
     def send(value: FromChild) -> None:
         with sending:  # Any thread of the agent may report a cost.
-            connection.send_bytes(encode(replace(value, cursor=run.inbox.cursor) if run else value))
+            pipe.send(connection, encode(replace(value, cursor=run.inbox.cursor) if run else value))
 
     code = 0
     try:
@@ -153,20 +158,24 @@ def _agent_of(order: Order) -> Agent:
     return agent
 
 
-def _listen(connection: Connection, run: Run) -> None:
+def _listen(connection: socket, run: Run) -> None:
     """Take in messages for the run. End the process at once when its parent is gone."""
-    while True:
-        try:
-            value = decode_to_child(connection.recv_bytes())
-        except (EOFError, OSError):
-            os._exit(1)
-        match value:
-            case NewMessage():
-                run.inbox.show(value.message, value.seq)
-            case Cancel():
-                run.cancelled = True
-            case _:
-                assert_never(value)
+    pieces = Pieces()
+    with contextlib.suppress(OSError):
+        while piece := connection.recv(PIECE):
+            for message in pieces.add(piece):
+                _take_in(decode_to_child(message), run)
+    os._exit(1)
+
+
+def _take_in(value: ToChild, run: Run) -> None:
+    match value:
+        case NewMessage():
+            run.inbox.show(value.message, value.seq)
+        case Cancel():
+            run.cancelled = True
+        case _:
+            assert_never(value)
 
 
 def _act(run: Run, send: Callable[[FromChild], None]) -> None:

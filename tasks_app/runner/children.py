@@ -2,6 +2,7 @@
 that forks the children imports it before the first of them, so that a child starts in milliseconds."""
 
 from multiprocessing.connection import Connection
+from socket import socket
 
 import django
 from django.apps import apps
@@ -13,7 +14,7 @@ if not apps.ready:
     django.setup()
 
 
-def main(connection: Connection, errors: Connection, order: bytes) -> None:
+def main(connection: socket, errors: Connection, order: bytes) -> None:
     """Run one agent, and end the process."""
     from tasks_app.runner.child import run_alone  # needs the apps
 

@@ -7,9 +7,10 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from queue import SimpleQueue
@@ -22,18 +23,22 @@ from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
 from tasks_app.hints import hints
 from tasks_app.runner.pipe import (
+    PIECE,
     ActionData,
     Cancel,
     Done,
     FromChild,
     NewMessage,
+    Pieces,
     Raised,
     Spent,
     ToChild,
+    TooLong,
     action_of,
     decode_from_child,
     encode,
     order_of,
+    send,
 )
 from tasks_app.runner.stopped import AgentCrashed
 
@@ -120,7 +125,8 @@ class Child:
         """True once it has closed its standard error."""
         self.words = b""
         """The end of its standard error."""
-        self.pipe, theirs = _CONTEXT.Pipe()
+        self.pieces = Pieces()
+        self.pipe, theirs = socket.socketpair()
         self.errors, their_errors = _CONTEXT.Pipe(duplex=False)
         self.process = _CONTEXT.Process(
             target=main, args=(theirs, their_errors, encode(order_of(run))), name=f"agent-{run.agent.name}"
@@ -142,13 +148,13 @@ class Child:
             if self.errors in ready:
                 self._read_errors()
             if self.pipe in ready:
-                value = self._receive()
-                if isinstance(value, Spent):
-                    self.run.spending.report(value.amount)  # The child itself stops at the limit.
-                elif (action := self._action_of(value)) is None:
-                    return
-                else:
-                    yield action
+                for value in self._receive():
+                    if isinstance(value, Spent):
+                        self.run.spending.report(value.amount)  # The child itself stops at the limit.
+                    elif (action := self._action_of(value)) is None:
+                        return
+                    else:
+                        yield action
             elif self.process.sentinel in ready:
                 raise self._crash()
 
@@ -166,16 +172,20 @@ class Child:
     def _send_all(self) -> None:
         with contextlib.suppress(OSError):  # It has ended. Its last message is read next.
             while (value := self.outbox.get()) is not None:
-                self.pipe.send_bytes(encode(value))
+                send(self.pipe, encode(value))
 
-    def _receive(self) -> FromChild:
-        """Return the next message. Raises ProcessCrashed."""
+    def _receive(self) -> Iterator[FromChild]:
+        """Read a piece, and yield the messages that it completes. Raises ProcessCrashed."""
         try:
-            value: FromChild = decode_from_child(self.pipe.recv_bytes())
-        except (EOFError, OSError, msgspec.DecodeError) as error:
+            piece = self.pipe.recv(PIECE)
+            for message in self.pieces.add(piece):
+                value: FromChild = decode_from_child(message)
+                self.run.inbox.cursor = max(self.run.inbox.cursor, value.cursor)
+                yield value
+        except (OSError, TooLong, msgspec.DecodeError) as error:
             raise self._crash() from error
-        self.run.inbox.cursor = max(self.run.inbox.cursor, value.cursor)
-        return value
+        if not piece:
+            raise self._crash()
 
     def _action_of(self, value: ActionData | Done | Raised) -> Action | None:
         """Return the action in a message; None at the end. Raises the error of the agent."""
@@ -240,6 +250,8 @@ class Child:
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
             self.process.kill()
             self._ends_within(KILLED)
+        with contextlib.suppress(OSError):
+            self.pipe.shutdown(socket.SHUT_RDWR)  # A process that the child started may hold the other end.
         if self.post is not None:
             self.outbox.put(None)
             self.post.join(KILLED)

@@ -1,18 +1,28 @@
-"""Messages between a process and a child that runs an agent for it, as MessagePack: values, never code."""
+"""Messages between a process and a child that runs an agent for it, as MessagePack: values, never code. Each is sent
+behind its length, and read in pieces, so that no reader has to wait for the rest of a message."""
 
+from collections.abc import Iterator
+from socket import socket
 from typing import Literal
 
 import msgspec
+from django.conf import settings
 from msgspec import Struct
 
 from a2a.mistakes import not_json
-from a2a.run import Action, Ask, Chunk, Preferences, Reject, Reply, Run, Say
+from a2a.run import Action, Ask, Chunk, Failure, Preferences, Reject, Reply, Run, Say
 from a2a.types import Json, Message
 from tasks_app.memory.entries import Holder
 from tasks_app.memory.runs import holder_of
 
 RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
 """The kind of an error: Failure, Retry, a mistake of the agent's author, no memory, or any other."""
+PIECE = 65_536
+"""Bytes of a piece, at most."""
+MARGIN = 1_000_000
+"""Bytes of a message that are left for the values beside its action."""
+HEAD = 4
+"""Bytes of the length of a message."""
 _ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in (Say, Ask, Chunk, Reply, Reject)}
 
 
@@ -95,6 +105,43 @@ def encode(value: Order | ToChild | FromChild) -> bytes:
     return msgspec.msgpack.encode(value)
 
 
+def largest() -> int:
+    """Return the bytes of a message, at most: all that a task may hold. Four bytes are the longest character."""
+    most: int = settings.A2A_TASK_FILE_BYTES + 4 * settings.A2A_TASK_CHARACTERS
+    return min(most, 2**32 - 1)
+
+
+def send(pipe: socket, message: bytes) -> None:
+    """Send a message; wait while the pipe is full."""
+    pipe.sendall(len(message).to_bytes(HEAD))
+    pipe.sendall(message)
+
+
+class TooLong(Exception):
+    """A message is longer than it may be."""
+
+
+class Pieces:
+    """Puts the messages of a pipe together from the pieces in which they arrive."""
+
+    def __init__(self) -> None:
+        self.rest = bytearray()
+        """The beginning of a message, with its length."""
+
+    def add(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the messages that the piece completes. Raises TooLong."""
+        self.rest += piece
+        while len(self.rest) >= HEAD:
+            end = HEAD + int.from_bytes(self.rest[:HEAD])
+            if end > HEAD + largest():
+                raise TooLong(f"a message of {end - HEAD} bytes")
+            if len(self.rest) < end:
+                break
+            message = bytes(self.rest[HEAD:end])
+            del self.rest[:end]
+            yield message
+
+
 decode_order = msgspec.msgpack.Decoder(Order).decode
 decode_to_child = msgspec.msgpack.Decoder(ToChild).decode
 decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
@@ -121,11 +168,14 @@ def order_of(run: Run) -> Order:
 
 
 def pack(action: Action, warnings: tuple[str, ...] = ()) -> ActionData:
-    """Return the message with an action. Raises WrongValue for content that JSON cannot express."""
+    """Return the message with an action. Raises WrongValue for content that JSON cannot express, and Failure for more
+    than a task may hold."""
     try:
         data = msgspec.msgpack.encode(action)
     except (TypeError, OverflowError, UnicodeEncodeError) as error:
         raise not_json(error) from None
+    if len(data) > (most := largest() - MARGIN):
+        raise Failure(f"The agent has given more at once than a task may hold: {most:,} bytes.")
     return ActionData(type(action).__name__, msgspec.Raw(data), warnings=warnings)
 
 

@@ -2,7 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from a2a.agents import agent
@@ -17,3 +22,45 @@ async def ignores_cancel(run: Run, times: int = 1000) -> AsyncIterator[Any]:
         with contextlib.suppress(asyncio.CancelledError):  # that is the fault
             await asyncio.sleep(600)
     await asyncio.sleep(600)
+
+
+def hurt_in_message(number: signal.Signals) -> None:
+    """Send this process a signal as soon as its main thread is in the middle of a message."""
+
+    def watch() -> None:
+        main = threading.main_thread().ident
+        while True:
+            frame = sys._current_frames().get(main or 0)
+            while frame is not None:
+                if frame.f_code.co_name == "send" and frame.f_code.co_filename.endswith("/pipe.py"):
+                    os.kill(os.getpid(), number)
+                frame = frame.f_back
+            time.sleep(0.0005)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@agent(isolation="process", timeout=60)
+def stops_in_message(run: Run) -> Iterator[Any]:
+    """Is stopped while it sends its result."""
+    yield {"pid": os.getpid()}
+    hurt_in_message(signal.SIGSTOP)
+    yield "x" * 30_000_000
+
+
+@agent(isolation="process", timeout=60)
+def dies_in_message(run: Run) -> Iterator[Any]:
+    """Is killed while it sends its result, and leaves a process behind that holds its pipe."""
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)
+    yield {"pid": os.getpid()}
+    hurt_in_message(signal.SIGKILL)
+    yield "x" * 30_000_000
+
+
+@agent(isolation="process")
+def says_too_much(run: Run, size: int) -> str:
+    """Gives a result of so many bytes."""
+    return "x" * size

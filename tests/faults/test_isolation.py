@@ -15,6 +15,7 @@ from tests.faults.nodes import Node
 
 pytestmark = pytest.mark.fault
 GRACE = 1.0
+HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
 
 
 def data_of(task: dict[str, Any]) -> Any:
@@ -50,7 +51,8 @@ async def process_of(caller: Client, task_id: str) -> int:
 
 @pytest.fixture
 async def node(start: Start) -> Node:
-    return await start(A2A_KILL_SECONDS=str(GRACE), A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5", A2A_SYNC_SLOTS="4")
+    settings = {"A2A_LEASE_SECONDS": "2", "A2A_SWEEP_SECONDS": "0.5", "A2A_SYNC_SLOTS": "4"}
+    return await start(A2A_KILL_SECONDS=str(GRACE), **settings, **HOSTILE)
 
 
 async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> None:
@@ -216,3 +218,31 @@ async def test_a_process_that_takes_no_messages_in_is_ended_all_the_same(node: N
         await caller.result("CancelTask", {"id": task_id})
         await wait_for_end(pid)
         assert data_of(await ended(caller, await caller.send("apart-function"))), "its slot is free"
+
+
+async def test_a_process_that_stops_in_the_middle_of_a_message_can_be_canceled(node: Node) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send("stops-in-message")
+        pid = await process_of(caller, task_id)
+        await asyncio.sleep(1.0)  # It is stopped by now.
+        await caller.result("CancelTask", {"id": task_id})
+        assert await wait_for_end(pid) < 3 * GRACE
+        assert data_of(await ended(caller, await caller.send("apart-function"))), "its slot is free"
+
+
+async def test_a_crash_is_noticed_though_another_process_holds_the_pipe(node: Node) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send("dies-in-message")
+        await process_of(caller, task_id)
+        began = time.monotonic()
+        assert words(await ended(caller, task_id)).startswith("The agent's process crashed. Reference: ")
+        assert time.monotonic() - began < 3 * 3
+    (run,) = (await node.shown(task_id))["runs"]
+    assert LAST["kill"] in run["traceback"]
+
+
+async def test_a_result_of_more_bytes_than_a_task_may_hold_is_refused_in_the_process(start: Start) -> None:
+    node = await start(A2A_TASK_FILE_BYTES="1000000", A2A_TASK_CHARACTERS="500000", **HOSTILE)
+    async with client(node) as caller:
+        task = await ended(caller, await caller.send("says-too-much", size=2_500_000))
+        assert words(task) == "The agent has given more at once than a task may hold: 2,000,000 bytes."
