@@ -19,7 +19,7 @@ A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 1000, 1)
 A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
 """Simultaneous runs in a process that need a thread each: those of sync agents and of isolated agents."""
 A2A_KILL_SECONDS = number("A2A_KILL_SECONDS", 5)
-"""The time between SIGTERM and SIGKILL for the process of an isolated agent."""
+"""The time between the order to stop and SIGKILL for the process of an isolated agent."""
 A2A_RELAYS = relays("A2A_RELAYS")
 """Remote A2A agents that are agents here, as `name=https://host/path`, separated by commas. The address is the base
 address of the agent or that of its card. After a space come options: `timeout=3600` (seconds of an attempt),

@@ -31,6 +31,7 @@ from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import pipe
 from tasks_app.runner.pipe import (
     PIECE,
+    STOP,
     Cancel,
     Done,
     FromChild,
@@ -50,8 +51,8 @@ from tasks_app.runner.pipe import (
 PR_SET_PDEATHSIG = 1
 RESERVE = 16_000_000
 """Bytes beyond the limit of a process, with which it can report its error."""
-STOPPED = 128 + signal.SIGTERM
-"""The exit code of a child after SIGTERM."""
+STOPPED = 128 + STOP
+"""The exit code of a child after the order to stop."""
 
 
 def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
@@ -60,8 +61,7 @@ def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     errors.close()
     faulthandler.enable()
     _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches it too; its parent ends it
-    signal.signal(signal.SIGTERM, _stop)
+    _heed_parent_only()
     values = decode_order(order)
     run: Run | None = None
 
@@ -104,6 +104,27 @@ def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: C
         case MemoryError():
             kind = "memory"
     send(Raised(kind, text, trace, isinstance(error, retry_on), after))
+
+
+def _heed_parent_only() -> None:
+    """Stop by the order of the parent alone, and not by signals to all processes of a service or a terminal.
+
+    They have handlers, because a program that the agent starts would ignore a signal that is ignored here. A fork of the
+    agent itself gets no orders, so it has the defaults.
+    """
+    handlers = {signal.SIGINT: _go_on, signal.SIGTERM: _go_on, STOP: _stop}
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+    def restore() -> None:
+        for number in handlers:
+            signal.signal(number, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=restore)
+
+
+def _go_on(*_: Any) -> None:
+    """Ignore a signal."""
 
 
 def _stop(*_: Any) -> NoReturn:

@@ -24,6 +24,7 @@ from a2a.run import Action, Failure, Retry, Run
 from tasks_app.hints import hints
 from tasks_app.runner.pipe import (
     PIECE,
+    STOP,
     ActionData,
     Cancel,
     Done,
@@ -90,7 +91,7 @@ def warm_up() -> None:
 
 def _start_server() -> None:
     with _warming:
-        _CONTEXT.set_forkserver_preload(["tasks_app.runner.children"])
+        _CONTEXT.set_forkserver_preload(["tasks_app.runner.guard"])
         forkserver.ensure_running()
 
 
@@ -241,11 +242,16 @@ class Child:
                 break
         return self.process.exitcode is not None
 
+    def _order_to_stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if self.process.exitcode is None and self.process.pid is not None:
+                os.kill(self.process.pid, STOP)
+
     def end(self) -> None:
-        """Wait for the process to end after its last message; else end it by SIGTERM, and after a grace by SIGKILL."""
+        """Wait for the process to end after its last message; else order it to stop, and kill it after a grace."""
         if not self.over:
             self._send(Cancel())
-            self.process.terminate()
+            self._order_to_stop()
         if not self._ends_within(settings.A2A_KILL_SECONDS):
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
             self.process.kill()

@@ -1,6 +1,7 @@
 """Messages between a process and a child that runs an agent for it, as MessagePack: values, never code. Each is sent
 behind its length, and read in pieces, so that no reader has to wait for the rest of a message."""
 
+import signal
 from collections.abc import Iterator
 from socket import socket
 from typing import Literal
@@ -17,6 +18,9 @@ from tasks_app.memory.runs import holder_of
 
 RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
 """The kind of an error: Failure, Retry, a mistake of the agent's author, no memory, or any other."""
+STOP = signal.SIGUSR1
+"""The signal by which a process orders its child to stop. A supervisor may send SIGTERM to the child as well, when it
+stops the whole service: the child then goes on, because its parent gives it a grace."""
 PIECE = 65_536
 """Bytes of a piece, at most."""
 MARGIN = 1_000_000

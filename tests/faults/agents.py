@@ -275,9 +275,9 @@ def says_who(run: Run) -> dict[str, Any]:
 
 @agent(isolation="process", timeout=60)
 def spins(run: Run, stubborn: bool = False) -> Iterator[Any]:
-    """Computes for ever; a stubborn one does not even heed SIGTERM."""
+    """Computes for ever; a stubborn one does not even heed the order to stop."""
     if stubborn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     yield {"pid": os.getpid()}
     try:
         while True:

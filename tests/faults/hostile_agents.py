@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -64,3 +65,13 @@ def dies_in_message(run: Run) -> Iterator[Any]:
 def says_too_much(run: Run, size: int) -> str:
     """Gives a result of so many bytes."""
     return "x" * size
+
+
+@agent(isolation="process")
+def takes_its_time(run: Run) -> Iterator[Any]:
+    """Works for three seconds, and starts a program that heeds SIGTERM."""
+    yield {"pid": os.getpid()}
+    with subprocess.Popen(["/bin/sleep", "60"]) as program:
+        time.sleep(3)
+        program.terminate()
+    yield "done"

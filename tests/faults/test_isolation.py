@@ -131,7 +131,7 @@ async def test_a_cancel_ends_an_endless_loop_within_the_grace(
         record_property("seconds from the cancel to the end of the process", round(took, 2))
         assert took < 3 * GRACE
         assert state(await caller.get(task_id)) == "TASK_STATE_CANCELED"
-    assert ("tidied up" in node.log) is (agent == "spins" and not values), "who heeds SIGTERM may tidy up"
+    assert ("tidied up" in node.log) is (agent == "spins" and not values), "who heeds the order to stop may tidy up"
 
 
 async def test_an_endless_loop_ends_at_its_timeout_and_its_slot_is_free(start: Start) -> None:
@@ -246,3 +246,28 @@ async def test_a_result_of_more_bytes_than_a_task_may_hold_is_refused_in_the_pro
     async with client(node) as caller:
         task = await ended(caller, await caller.send("says-too-much", size=2_500_000))
         assert words(task) == "The agent has given more at once than a task may hold: 2,000,000 bytes."
+
+
+async def test_a_signal_to_the_whole_service_leaves_an_isolated_run_its_grace(start: Start) -> None:
+    node = await start(A2A_GRACE_SECONDS="20", **HOSTILE)
+    async with client(node) as caller:
+        task_id = await caller.send("takes-its-time")
+        child = await process_of(caller, task_id)
+        for pid in service_of(node.pid, child):
+            os.kill(pid, signal.SIGTERM)
+        assert await node.ended() == 0
+    task = await node.shown(task_id)
+    assert ([run["outcome"] for run in task["runs"]], task["state"]) == (["completed"], "completed")
+
+
+def service_of(server: int, child: int) -> set[int]:
+    """Return the processes of a control group: the child, the server, and those between and beside them."""
+    parents = {pid: parent_of(pid) for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*"))}
+    return {server, child} | {pid for pid, parent in parents.items() if parent == server}
+
+
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
