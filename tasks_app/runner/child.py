@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from importlib import import_module
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from socket import socket
@@ -57,6 +58,8 @@ STOPPED = 128 + STOP
 
 def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     """Run the agent of the order, and end the process."""
+    os.setsid()  # Its number is that of the group of all that the agent starts.
+    _forget_server()
     os.dup2(errors.fileno(), 2)  # its end is kept for the case of a crash
     errors.close()
     faulthandler.enable()
@@ -109,8 +112,8 @@ def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: C
 def _heed_parent_only() -> None:
     """Stop by the order of the parent alone, and not by signals to all processes of a service or a terminal.
 
-    They have handlers, because a program that the agent starts would ignore a signal that is ignored here. A fork of the
-    agent itself gets no orders, so it has the defaults.
+    They have handlers, because a program that the agent starts would ignore a signal that is ignored here. A fork of
+    the agent itself gets no orders, so it has the defaults.
     """
     handlers = {signal.SIGINT: _go_on, signal.SIGTERM: _go_on, STOP: _stop}
     for number, handler in handlers.items():
@@ -130,6 +133,15 @@ def _go_on(*_: Any) -> None:
 def _stop(*_: Any) -> NoReturn:
     """Unwind the stack of the agent, so that its `finally` blocks run."""
     raise SystemExit(STOPPED)
+
+
+def _forget_server() -> None:
+    """Close the pipe that keeps the server alive that forked this process. It ends with the worker, and kills what is
+    left of its children."""
+    server: Any = forkserver
+    with contextlib.suppress(OSError, TypeError):
+        os.close(server._forkserver._forkserver_alive_fd)
+        server._forkserver._forkserver_alive_fd = None
 
 
 def _die_with_parent() -> None:
@@ -180,13 +192,13 @@ def _agent_of(order: Order) -> Agent:
 
 
 def _listen(connection: socket, run: Run) -> None:
-    """Take in messages for the run. End the process at once when its parent is gone."""
+    """Take in messages for the run. Kill the process and all that it has started when its parent is gone."""
     pieces = Pieces()
     with contextlib.suppress(OSError):
         while piece := connection.recv(PIECE):
             for message in pieces.add(piece):
                 _take_in(decode_to_child(message), run)
-    os._exit(1)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _take_in(value: ToChild, run: Run) -> None:

@@ -247,15 +247,23 @@ class Child:
             if self.process.exitcode is None and self.process.pid is not None:
                 os.kill(self.process.pid, STOP)
 
+    def _kill(self) -> None:
+        """Kill the process, and all that it has started. No other group can have its number while that is there."""
+        self.process.kill()  # It leads its group once it has begun.
+        with contextlib.suppress(OSError):  # Nothing is left.
+            if self.process.pid is not None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+
     def end(self) -> None:
-        """Wait for the process to end after its last message; else order it to stop, and kill it after a grace."""
+        """Wait for the process to end after its last message; else order it to stop, and kill it after a grace. Then
+        kill what it has started."""
         if not self.over:
             self._send(Cancel())
             self._order_to_stop()
         if not self._ends_within(settings.A2A_KILL_SECONDS):
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
-            self.process.kill()
-            self._ends_within(KILLED)
+        self._kill()
+        self._ends_within(KILLED)
         with contextlib.suppress(OSError):
             self.pipe.shutdown(socket.SHUT_RDWR)  # A process that the child started may hold the other end.
         if self.post is not None:

@@ -75,3 +75,15 @@ def takes_its_time(run: Run) -> Iterator[Any]:
         time.sleep(3)
         program.terminate()
     yield "done"
+
+
+@agent(isolation="process", timeout=60)
+def starts_processes(run: Run) -> Iterator[Any]:
+    """Starts a program and a fork, and waits for both."""
+    program = subprocess.Popen(["/bin/sleep", "600"])
+    fork = os.fork()
+    if not fork:
+        time.sleep(600)
+        os._exit(0)
+    yield {"pid": os.getpid(), "pids": [os.getpid(), program.pid, fork]}
+    program.wait()

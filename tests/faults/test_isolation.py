@@ -271,3 +271,25 @@ def parent_of(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
     except (FileNotFoundError, ProcessLookupError):
         return 0
+
+
+async def test_nothing_that_an_isolated_agent_starts_outlives_it(node: Node) -> None:
+    async with client(node) as caller:
+        canceled, killed, stopped = [await caller.send("starts-processes") for _ in range(3)]
+        groups = {task_id: await processes_of(caller, task_id) for task_id in (canceled, killed, stopped)}
+        await caller.result("CancelTask", {"id": canceled})
+        for pid in groups[canceled]:
+            await wait_for_end(pid)
+        os.kill(groups[killed][0], signal.SIGKILL)
+        for pid in groups[killed]:
+            await wait_for_end(pid)
+        os.kill(groups[stopped][0], signal.SIGSTOP)
+        node.kill()
+        for pid in groups[stopped]:
+            await wait_for_end(pid)
+
+
+async def processes_of(caller: Client, task_id: str) -> list[int]:
+    """Return the process of the agent and those that it has started."""
+    await process_of(caller, task_id)
+    return list(data_of(await caller.get(task_id))["pids"])
