@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Caller(Struct, frozen=True, kw_only=True):
+class Caller(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The principal behind a message, and the scopes of the key it used."""
 
     name: str
@@ -11,6 +11,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     tenant: str
     scopes: frozenset[str] = frozenset()
     """The scopes of the key. `*` stands for all scopes."""
+    agents: frozenset[str] | None = None
+    """The agents that the credential is valid for; None for all agents of the server."""
 
     def may(self, *scopes: str) -> bool:
         """Return whether the caller has all of these scopes."""

@@ -65,7 +65,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 
 def for_agents(caller: Caller) -> AgentsCaller:
     """Return the view of the caller that agents get."""
-    return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=spell(caller.scopes))
+    return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=spell(caller.scopes), agents=caller.agents)
 
 
 def owner_for_agents(owner_id: int) -> AgentsCaller:

@@ -1,5 +1,6 @@
 """The conversation of a context before a task: messages of its owner, results of tasks, and direct replies."""
 
+from collections.abc import Collection
 from datetime import datetime
 from itertools import accumulate
 from operator import attrgetter
@@ -29,10 +30,18 @@ class _Size(NamedTuple):
     id: str
 
 
-def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[Message, ...]:
-    """Return the messages of the owner's context, oldest first, apart from those of the task `without`."""
+def conversation_of(
+    owner_id: int, context_id: str, without: str = "", agents: Collection[str] | None = None
+) -> tuple[Message, ...]:
+    """Return the messages of the owner's context, oldest first, apart from those of the task `without`.
+
+    With `agents`, return only those of these agents' tasks: a sender whose credential is valid for some agents must not
+    learn from one of them what others have said. Direct replies have no agent, so they are left out then.
+    """
     tasks = Row.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
     replies = DirectReply.objects.filter(owner_id=owner_id, context_id=context_id)
+    if agents is not None:
+        tasks, replies = tasks.filter(agent__in=agents), replies.none()
     replies = replies.annotate(size=Length("message") + Length("reply"))
     # Sizes first: reading and folding tasks that do not fit would take time from all other callers of the process.
     columns = _Size._fields[1:]

@@ -134,8 +134,9 @@ async def _run_with_advance(plan: Plan, reservation: Charge, advance: Advance) -
 async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
     """Run the quick agent, then store the conversation with its answer at once."""
     if plan.request.message.context_id is not None:
-        owner, context_id = plan.context.caller.owner_id, plan.run.context_id
-        plan.run.conversation = await DoSlowly(lambda: conversation_of(owner, context_id), owner)
+        caller, context_id = plan.context.caller, plan.run.context_id
+        read = DoSlowly(lambda: conversation_of(caller.owner_id, context_id, agents=caller.agents), caller.owner_id)
+        plan.run.conversation = await read
     try:
         result = await RunQuick(plan.run)
     except Unavailable:  # No thread was free. Nothing is stored but the files of the message.

@@ -19,7 +19,7 @@ from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
 from a2a.events import MessageAdded
-from a2a.run import Run, preferences_of
+from a2a.run import Preferences, Run, preferences_of
 from a2a.scribe import Scribe
 from a2a.spending import Spending
 from a2a.states import TaskState
@@ -271,7 +271,7 @@ class Execution:
             attempt=self.read.attempt,
             history=_history(task),
             artifacts=task.artifacts,
-            conversation=await self._conversation(task, len(messages)),
+            conversation=await self._conversation(task, len(messages), preferences),
             metadata=task.metadata,
             preferences=preferences,
             files=run_files,
@@ -286,12 +286,12 @@ class Execution:
             self._look()
         return self.run
 
-    async def _conversation(self, task: Task, messages: int) -> tuple[Message, ...]:
+    async def _conversation(self, task: Task, messages: int, preferences: Preferences) -> tuple[Message, ...]:
         """Return the context's messages of other tasks. A context of its own with one message has none."""
         if messages == 1 and self.read.document.context_id == own_context(self.task_id):
             return ()
-        owner_id = self.read.owner_id
-        read = DoSlowly(lambda: conversation_of(owner_id, task.context_id, self.task_id), owner_id)
+        owner_id, agents = self.read.owner_id, preferences.caller.agents if preferences.caller else None
+        read = DoSlowly(lambda: conversation_of(owner_id, task.context_id, self.task_id, agents), owner_id)
         return await bridge.ask(read, patience=settings.A2A_LEASE_SECONDS)
 
     def _row(self, outcome: str) -> RunRow:

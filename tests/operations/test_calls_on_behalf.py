@@ -23,7 +23,7 @@ from tasks_app.operations.batch_keeper import advance
 from tasks_app.operations.conductor import Conductor
 from tasks_app.operations.moderator import Moderator
 from tests.conftest import Person, person, until
-from tests.operations.asking import ask, message, sent, shown
+from tests.operations.asking import ask, message, sent, shown, text_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -165,6 +165,17 @@ def test_a_token_for_one_agent_brings_no_other_into_a_shared_stream(single: Pers
     stream = ask(owner, StartSharedStream(participants=("form-coroutine", "quick-function")))
     ask(single, SendToSharedStream(stream_id=stream.id, parts=(Part(text="x"),), role=ChunkRole.USER))
     assert list(AgentAnswer.objects.values_list("agent", flat=True)) == ["quick-function"]
+
+
+@pytest.mark.parametrize("agent", ["conversation", "conversation-quickly"])
+def test_a_token_for_one_agent_learns_nothing_that_others_have_said(owner: Person, agent: str) -> None:
+    bound = replace_caller(owner, agents=frozenset({agent}))
+    context_id = sent(owner, "secret of another", "form-coroutine").context_id
+    assert text_of(sent(bound, message("known here", context_id=context_id), agent)) == ""
+    told = text_of(sent(bound, message("more", context_id=context_id), agent))
+    assert "known here" in told
+    assert "secret of another" not in told
+    assert "secret of another" in text_of(sent(owner, message("more", context_id=context_id), agent))
 
 
 # ---------------------------------------------------------------- permissions

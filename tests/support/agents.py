@@ -185,6 +185,12 @@ async def conversation(run: Run) -> str:
     return " | ".join(message.text for message in run.conversation)
 
 
+@agent(quick=True)
+async def conversation_quickly(run: Run) -> str:
+    """Tells within the call what was said before."""
+    return await conversation(run)
+
+
 @agent
 async def gate(run: Run) -> AsyncIterator[Any]:
     """Says one word, and another for every message that comes while it is at work, until one says stop."""
