@@ -43,7 +43,8 @@ def test_an_owner_at_the_cap_is_refused_and_others_are_not(account: Account) -> 
     account.take(ANN, "streams", 2)
     with pytest.raises(RateLimited) as refused:
         account.take(ANN, "streams")
-    assert refused.value.facts == {"limit": "open streams", "most": "2"}
+    wait = str(refused.value.retry_after)
+    assert refused.value.facts == {"limit": "open streams", "most": "2", "retryAfter": wait}
     account.take(BOB, "streams")
 
 
@@ -86,7 +87,8 @@ def test_tasks_that_were_stored_since_the_count_are_added_to_it(account: Account
             pass
     with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):
         pass
-    assert refused.value.facts == {"limit": "unfinished tasks", "most": "3"}
+    wait = str(refused.value.retry_after)
+    assert refused.value.facts == {"limit": "unfinished tasks", "most": "3", "retryAfter": wait}
     with account.new_work(BOB, "slow"):
         pass
 

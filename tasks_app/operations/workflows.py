@@ -31,7 +31,7 @@ from tasks_app.database.work import Do, DoSlowly, R
 from tasks_app.event_log import FindKey, ReadTask
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.attachments import check_references
-from tasks_app.operations.choose_agent import address_agent
+from tasks_app.operations.choose_agent import address_agent, choose_agent
 from tasks_app.operations.operation import Ask, Context, Done, Follow, Grant, Wait, directly
 from tasks_app.operations.repeat import key_of
 from tasks_app.operations.send import send
@@ -167,9 +167,10 @@ async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Conte
         sending = _for_phase(sending, context, phase, tuple(orjson.loads(row.agent_types)))
     else:
         sending = replace(sending, agent=row.address)
+    agent = choose_agent(sending, context).name
     grant = await send(sending, context)
     if task_id := _task_of(grant):
-        await Do(partial(log.add_task, row.pk, phase, task_id, context.agent_name or sending.agent or ""))
+        await Do(partial(log.add_task, row.pk, phase, task_id, agent))
     return grant
 
 

@@ -59,7 +59,8 @@ def test_beyond_the_cap_an_owner_is_refused_and_others_are_not(
     queued(owner, 3)
     with pytest.raises(RateLimited) as refused:
         queued(owner)
-    assert refused.value.facts == {"limit": "unfinished tasks", "most": "3"}
+    wait = str(refused.value.retry_after)
+    assert refused.value.facts == {"limit": "unfinished tasks", "most": "3", "retryAfter": wait}
     assert Task.objects.count() == IdempotencyKey.objects.count() == 3, "what is refused leaves nothing"
     queued(colleague)
     queued(stranger, agent="form-function")
@@ -159,7 +160,7 @@ async def test_a_refusal_is_a_429_with_the_time_to_come_again(account: Account, 
     assert over_rpc["Retry-After"] == over_rest["Retry-After"] == "60", "nothing has ended yet"
     error = json.loads(over_rpc.content)["error"]
     assert (error["code"], error["data"][0]["reason"]) == (-38008, "RATE_LIMITED")
-    assert error["data"][0]["metadata"] == {"limit": "unfinished tasks", "most": "0"}
+    assert error["data"][0]["metadata"] == {"limit": "unfinished tasks", "most": "0", "retryAfter": "60"}
     assert json.loads(over_rest.content)["error"]["status"] == "RESOURCE_EXHAUSTED"
 
 

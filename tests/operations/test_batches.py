@@ -208,7 +208,8 @@ def test_limits_of_a_batch_are_named(owner: Person, settings: LazySettings) -> N
     first = execute(owner, "a", operation="gate")
     with pytest.raises(RateLimited) as many:
         execute(owner, "a")
-    assert many.value.facts == {"limit": "open batches", "most": "1"}
+    wait = str(many.value.retry_after)
+    assert many.value.facts == {"limit": "open batches", "most": "1", "retryAfter": wait}
     ask(owner, CancelTask(id=first.id))
     drive(first.id)
     assert execute(owner, "a")

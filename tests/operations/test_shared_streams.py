@@ -348,7 +348,8 @@ def test_an_owner_has_no_more_open_streams_than_the_limit(owner: Person, colleag
     first, _ = start(owner), start(owner)
     with pytest.raises(RateLimited) as refusal:
         start(owner)
-    assert refusal.value.facts == {"limit": "open shared streams", "most": "2"}
+    wait = str(refusal.value.retry_after)
+    assert refusal.value.facts == {"limit": "open shared streams", "most": "2", "retryAfter": wait}
     start(colleague)
     end(owner, first.id)
     start(owner)

@@ -223,6 +223,13 @@ def test_an_execution_at_the_address_of_an_agent_calls_no_other(owner: Person, s
     assert ask(one, GetWorkflow(workflow="w"), agent="builder") == last
 
 
+def test_a_message_in_a_workflow_that_names_its_agent_may_be_sent_again(owner: Person, service: None) -> None:
+    said = SendInPhase(message=message(), workflow="w", phase=FIRST, metadata={"agent": "builder"})
+    task = shown(ask(owner, said))
+    assert PhaseTask.objects.get().agent == "builder"
+    assert shown(ask(owner, said)).id == task.id
+
+
 def test_a_message_to_a_workflow_of_an_agent_goes_to_no_other(owner: Person, service: None) -> None:
     ask(owner, SetPhase(workflow="w", phase=FIRST), agent="builder")
     task = shown(ask(owner, SendInPhase(message=message(), workflow="w", metadata={"agent": "specifier"})))

@@ -277,7 +277,8 @@ def test_a_webhook_is_no_cannon(lanes: None, owner: Person, there: Receiver, han
         pump(sender)
         ask(owner, DeletePushConfig(task_id=task_id, id=name))
     assert len(refused) == 60
-    assert refused[0].facts == {"limit": "webhooks registered in a minute", "most": "40"}
+    wait = str(refused[0].retry_after)
+    assert refused[0].facts == {"limit": "webhooks registered in a minute", "most": "40", "retryAfter": wait}
     assert 1 <= refused[0].retry_after <= 60
     assert sum(len(got.raw) for got in there.got) <= 3_000_000 + 1_000_000
 
