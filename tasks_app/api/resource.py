@@ -17,6 +17,7 @@ from a2a.errors import InvalidParams
 from tasks_app.api.paging import Newest
 from tasks_app.api.verbs import Verb
 from tasks_app.api.views import View
+from tasks_app.callers.scopes import only_read
 from tasks_app.operators import lookup, proof, reach
 from tasks_app.operators.audit import API, Operator, operator_of
 
@@ -137,6 +138,14 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
             )
         if token is None and not proof.is_fresh(self.request._request):
             raise PermissionDenied("This gives rights: enter your password again at /admin/proof/ first.")
+
+    def check_scopes(self, scopes: str) -> None:
+        """Check that the operator may give a program these scopes, which is free if they only read.
+
+        Raises PermissionDenied.
+        """
+        if not only_read(scopes.split()):
+            self.check_proof()
 
     def read_operator(self, reason: str) -> Operator:
         """Return the operator of the request."""

@@ -68,6 +68,8 @@ ACP = {
     WRITE_WEBHOOKS.acp: "Register webhooks, read them and remove them.",
 }
 """The scopes of ACP, with what they allow."""
+_READING = frozenset({IDENTIFY.acp, READ.scope, READ.acp, READ_STREAMS.acp})
+"""The scopes that let a credential look, and change nothing."""
 _TWINS = {right.scope: right.acp for right in (READ, WRITE, CANCEL)}
 _OWN_NAMES = {acp: scope for scope, acp in _TWINS.items()}
 
@@ -94,6 +96,11 @@ def narrow(scopes: frozenset[str], most: frozenset[str]) -> frozenset[str]:
     own = spell(most)
     within = (scope for scope in scopes if spelled(scope, "own") in own)
     return frozenset(scope if scope in most else spelled(scope, "acp") for scope in within)
+
+
+def only_read(scopes: Iterable[str]) -> bool:
+    """Return whether a credential with these scopes can change nothing. A scope of an agent may open anything."""
+    return all(scope in _READING for scope in scopes)
 
 
 @lru_cache(maxsize=1024)

@@ -3,18 +3,22 @@
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
-from django.test import Client
-from django.urls import reverse
+from django.test import Client, RequestFactory
+from django.urls import ResolverMatch, reverse
 
+from tasks_app.admin.clients import OAuthClientAdmin
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import ApiKey
+from tasks_app.models import ApiKey, OAuthClient
 from tasks_app.operators import proof
 from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tests.operators.codes import code_of, enrolled, forget_wrong_codes
 from tests.operators.people import operator, program
+from tests.operators.test_doors import ACTIONS
 from tests.support.commands import printed
 from tests.support.hand import Hand
+from tests.transports.admin.pages import registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("whole_step")]
 PASSWORD = "correct horse battery staple"
@@ -55,7 +59,11 @@ def test_a_form_that_gives_rights_asks_for_the_password_again(client: Client, ad
     assert client.get(place).status_code == 200
 
 
-@pytest.mark.parametrize(("page", "action"), sorted(proof.ACTIONS))
+SWITCHED = ("tasks_app_oauthclient_changelist", "enable")
+"""The action of a page that is there with A2A_OAUTH alone."""
+
+
+@pytest.mark.parametrize(("page", "action"), sorted(proof.ACTIONS - {SWITCHED}))
 def test_an_action_that_gives_rights_asks_too(client: Client, page: str, action: str) -> None:
     place = reverse(f"admin:{page}")
     assert place_of(client.post(place, {"action": action})) == PROOF
@@ -63,6 +71,14 @@ def test_an_action_that_gives_rights_asks_too(client: Client, page: str, action:
         assert place_of(client.post(place, {"action": several, "index": "0"})) == PROOF
     assert place_of(client.post(place, {"action": "revoke"})) != PROOF
     assert client.get(place).status_code == 200, "looking needs no proof"
+
+
+def test_an_action_of_the_oauth_server_asks_too(rf: RequestFactory) -> None:
+    page, action = SWITCHED
+    request = rf.post("/", {"action": action})
+    request.resolver_match = ResolverMatch(lambda: None, (), {}, url_name=page)
+    request.user = User()
+    assert proof.is_asked_by(request)
 
 
 def test_a_wrong_password_proves_nothing_and_counts_as_a_wrong_login(client: Client, settings: Any) -> None:
@@ -113,6 +129,80 @@ def test_a_token_without_the_permission_gives_no_rights(resource: Any, verb: str
     answer = robot.post(f"{resource.segment}/{one}{name}")
     assert answer.status_code == 403
     assert "--administer" in answer.json()["detail"] or resource.segment == "tokens"
+
+
+BY_SCOPES = {"keys": {"create", "rotate"}, "accounts": {"create", "enable"}}
+"""Verbs that give rights unless the scopes only read, by resource."""
+GIVES_NONE = {
+    "accounts": {"disable", "not_before"},
+    "batches": {"cancel"},
+    "budgets": {"create", "reset", "remove"},
+    "clients": {"disable", "revoke"},
+    "deliveries": {"send_again", "give_up"},
+    "keys": {"revoke"},
+    "limits": {"create", "remove"},
+    "logins": {"unlock"},
+    "memory": {"remove"},
+    "receivers": {"agree", "forget"},
+    "shared-streams": {"close", "pause", "resume"},
+    "slack-questions": {"send_again", "drop"},
+    "slack-workspaces": {"disable"},
+    "tasks": {"cancel"},
+    "tokens": {"revoke"},
+    "users": {"disable", "unlink"},
+    "webhooks": {"disable", "enable", "show_secret"},
+    "workflows": {"cancel"},
+}
+"""Verbs that give nobody rights, by resource. A new verb is either here or asks for a proof."""
+
+
+def test_every_verb_gives_rights_or_is_listed_as_one_that_does_not() -> None:
+    free = {each.segment: {name for name, verb in each.verbs().items() if not verb.gives_rights} for each in RESOURCES}
+    listed = {name: BY_SCOPES.get(name, set()) | GIVES_NONE.get(name, set()) for name in {*BY_SCOPES, *GIVES_NONE}}
+    assert {name: verbs for name, verbs in free.items() if verbs} == listed
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: str(resource.segment))
+def test_the_admin_asks_for_a_proof_where_the_api_does(resource: Any, ada: User, rf: RequestFactory) -> None:
+    page_of = registered() | {OAuthClient: OAuthClientAdmin(OAuthClient, admin.site)}
+    pages, place = page_of.get(resource.model), resource.model._meta.label_lower.replace(".", "_")
+    rights = {name for each, name in RIGHTS if each is resource} | BY_SCOPES.get(resource.segment, set())
+    actions = {name if isinstance(name, str) else name.__name__ for name in pages.actions} if pages else set()
+    asking = {action for page, action in proof.ACTIONS if page == f"{place}_changelist"}
+    assert asking == {name for name in actions if ACTIONS.get(name, name) in rights}
+    request = rf.get("/")
+    request.user = ada
+    if pages and pages.has_add_permission(request) and "create" in rights:
+        assert f"{place}_add" in proof.FORMS
+
+
+@pytest.mark.parametrize("scopes", ["tasks:read *", "tasks:write", "acp:tasks:cancel tasks:read", "of-an-agent"])
+def test_a_key_whose_scopes_act_needs_the_permission(scopes: str) -> None:
+    robot, chief = program(ADMINISTRATOR, administers=False), program(ADMINISTRATOR)
+    answer = robot.post("keys/", principal="olga", scopes=scopes)
+    assert (answer.status_code, "--administer" in answer.json()["detail"]) == (403, True)
+    row = chief.post("keys/", principal="olga", scopes=scopes).json()["id"]
+    assert robot.post(f"keys/{row}/rotate/").status_code == 403
+    assert chief.post(f"keys/{row}/rotate/").status_code == 200
+
+
+def test_a_key_whose_scopes_only_read_needs_none() -> None:
+    robot = program(ADMINISTRATOR, administers=False)
+    scopes = "tasks:read acp:tasks:read acp:streams:read acp:agent:identify"
+    row = robot.post("keys/", principal="olga", scopes=scopes).json()["id"]
+    assert robot.post(f"keys/{row}/rotate/").status_code == 200
+
+
+def test_an_account_whose_scopes_act_needs_the_permission() -> None:
+    robot, chief = program(ADMINISTRATOR, administers=False), program(ADMINISTRATOR)
+    account = {"issuer": "certificate", "subject": "dns:robot.example", "principal": "olga"}
+    assert robot.post("accounts/", **account, scopes="tasks:cancel").status_code == 403
+    row = chief.post("accounts/", **account, scopes="tasks:cancel").json()["id"]
+    assert robot.post(f"accounts/{row}/disable/").status_code == 200
+    assert robot.post(f"accounts/{row}/enable/").status_code == 403
+    assert chief.post(f"accounts/{row}/enable/").status_code == 200
+    reader = account | {"subject": "dns:reader.example", "scopes": "tasks:read"}
+    assert robot.post("accounts/", **reader).status_code == 201
 
 
 def test_a_key_of_all_scopes_needs_the_permission_and_others_do_not() -> None:

@@ -63,8 +63,7 @@ class Accounts(Resource):
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Register the subject of tokens, or of a certificate, as an account."""
         self.check_tenant(values["tenant"])
-        if "*" in values["scopes"].split():
-            self.check_proof()
+        self.check_scopes(values["scopes"])
         try:
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
         except (ValueError, ImproperlyConfigured) as error:
@@ -78,6 +77,7 @@ class Accounts(Resource):
     @verb()
     def enable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
         """Accept the account again."""
+        self.check_scopes(row.scopes)
         check_done(accounts.enable(row, operator), "account", "not disabled")
 
     @verb(body=NotBefore)

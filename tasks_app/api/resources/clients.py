@@ -74,7 +74,7 @@ class Clients(Resource):
     def rows(self) -> QuerySet[OAuthClient]:
         return OAuthClient.objects.select_related("principal__tenant")
 
-    @verb(permission="add", body=NewClient, one=False)
+    @verb(permission="add", body=NewClient, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Add a client. The answer has its secret, and no later one does."""
         _check_on()
@@ -85,7 +85,7 @@ class Clients(Resource):
             raise ValidationError(f"{error}.") from None
         return self.describe(client) | ({"client_secret": secret} if secret else {})
 
-    @verb(body=Overlap)
+    @verb(body=Overlap, gives_rights=True)
     def rotate(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Give the client a new secret, which only this answer has."""
         _check_on()
@@ -100,7 +100,7 @@ class Clients(Resource):
         """Refuse the client and its tokens until it is enabled."""
         check_done(clients.disable(row, operator), "client", "disabled or revoked already")
 
-    @verb()
+    @verb(gives_rights=True)
     def enable(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
         """Accept the client and its tokens again."""
         check_done(clients.enable(row, operator), "client", "not disabled, or it is revoked")

@@ -64,8 +64,7 @@ class Keys(Resource):
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make a key. The answer has it, and no later one does."""
         self.check_tenant(values["tenant"])
-        if "*" in values["scopes"].split():
-            self.check_proof()
+        self.check_scopes(values["scopes"])
         try:
             row, key = make_key(operator, **values)
         except ValueError as error:
@@ -75,8 +74,7 @@ class Keys(Resource):
     @verb(body=Rotation)
     def rotate(self, row: ApiKey, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make a key with the rights of this one, which expires after the overlap. The answer has the new key."""
-        if "*" in row.scopes.split():
-            self.check_proof()
+        self.check_scopes(row.scopes)
         try:
             new, key = rotate_key(operator, row, values["overlap_hours"])
         except ValueError as error:

@@ -44,7 +44,7 @@ class Permissions(Resource):
     def rows(self) -> Any:
         return Permission.objects.select_related("principal", "tenant")
 
-    @verb(permission="add", body=NewPermission, one=False)
+    @verb(permission="add", body=NewPermission, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Allow or deny names. A permission for the same pattern is replaced."""
         self.check_tenant(values["tenant"])
@@ -56,7 +56,7 @@ class Permissions(Resource):
             raise ValidationError(f"{error}.") from None
         return self.describe(row)
 
-    @verb(permission="delete")
+    @verb(permission="delete", gives_rights=True)
     def remove(self, row: Permission, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Remove the permission. Without any of its kind, all names of the kind are allowed."""
         answer = self.describe(row)

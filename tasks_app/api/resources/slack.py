@@ -112,7 +112,7 @@ class SlackWorkspaces(Resource):
         except ValueError as error:
             raise ValidationError(f"{error}.") from None
 
-    @verb(body=UnmappedUser)
+    @verb(body=UnmappedUser, gives_rights=True)
     def unmap_user(self, row: SlackWorkspace, values: dict[str, Any], operator: Operator) -> None:
         """Give the questions of a user the caller of the workspace again."""
         check_done(workspaces.unmap_user(row, values["user"], operator), "user", "without a caller of their own")
@@ -122,7 +122,7 @@ class SlackWorkspaces(Resource):
         """Refuse the events of the workspace until it is enabled."""
         check_done(workspaces.disable(row, operator), "workspace", "disabled already")
 
-    @verb()
+    @verb(gives_rights=True)
     def enable(self, row: SlackWorkspace, values: dict[str, Any], operator: Operator) -> None:
         """Take the events of the workspace again."""
         check_done(workspaces.enable(row, operator), "workspace", "not disabled")
