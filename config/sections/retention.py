@@ -14,5 +14,6 @@ A2A_ANSWER_DAYS = number("A2A_ANSWER_DAYS", 30)
 """The longest wait of a question for its answer. Then the task is canceled. 0: no limit."""
 A2A_AUDIT = flag("A2A_AUDIT", True)
 """Store an entry for each authenticated call that changes something. Acts of operators are always stored."""
-A2A_AUDIT_DAYS = number("A2A_AUDIT_DAYS", 365)
-"""The time for which entries of the audit and counts of refused calls are stored, whatever becomes of their tasks."""
+A2A_AUDIT_DAYS = number("A2A_AUDIT_DAYS", 365, minimum=1)
+"""The time for which entries of the audit and counts of refused calls are stored, whatever becomes of their tasks. The
+database refuses to delete younger entries than a day."""

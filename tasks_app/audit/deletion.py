@@ -1,4 +1,7 @@
-"""Deletion of the oldest entries of the audit. The triggers of the table refuse every other deletion."""
+"""Deletion of the oldest entries of the audit. The triggers of the table refuse every other deletion.
+
+They also refuse it here for entries of the last day, which no retention time reaches.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +35,7 @@ def delete_entries(before: str, place: str, limit: int) -> list[str]:
 
 @contextmanager
 def permit_deletion() -> Iterator[None]:
-    """Have the triggers permit deletions in one transaction of this connection."""
+    """Have the triggers permit the deletion of old entries in one transaction of this connection."""
     with transaction.atomic():
         if on_postgres():
             with connection.cursor() as cursor:

@@ -1,6 +1,7 @@
 """Entries of the audit: one for each authenticated call that changes something, stored with the change."""
 
 import json
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
@@ -8,14 +9,20 @@ import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
+from tasks_app import clock
 from tasks_app.audit.deletion import permit_deletion
+from tasks_app.database.sql import on_postgres, sql_time
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.ids import uuid7
 from tasks_app.models import Act, AuditEntry, Exchange
 from tests.conftest import PATIENCE, Person
+from tests.support.triggers import unguarded
 from tests.transports.exchanges.calls import LATER, Post, call, new, old, task_id
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+on_postgres_alone = pytest.mark.skipif(not on_postgres(), reason="SQLite has neither")
+HOUR = timedelta(hours=1)
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 HOOK = {"id": "mine", "url": "http://127.0.0.1:65001/secret-path", "token": "hunter2"}
 
@@ -24,7 +31,7 @@ HOOK = {"id": "mine", "url": "http://127.0.0.1:65001/secret-path", "token": "hun
 def _begin_empty(service: None) -> None:
     """Delete the entries that were written behind the answers of earlier tests."""
     assert recorder.drain(PATIENCE)
-    with permit_deletion(), connection.cursor() as cursor:
+    with unguarded(), connection.cursor() as cursor:
         cursor.execute("delete from tasks_app_auditentry")
 
 
@@ -198,19 +205,78 @@ def test_the_database_refuses_to_change_or_delete(post: Post, model: Any, statem
 
 
 def test_the_triggers_are_undone_and_made_again(post: Post) -> None:
-    migration = import_module("tasks_app.migrations.0040_audit")
+    first, floor = (import_module(f"tasks_app.migrations.{name}") for name in ("0040_audit", "0062_audit_floor"))
     post(new(agent="quick-function"))
     try:
         with connection.schema_editor() as editor:
-            migration.unguard(apps, editor)
+            floor.drop_floor(apps, editor)
+        # Without the floor, retention may delete this entry.
+        with permit_deletion(), connection.cursor() as cursor:
+            cursor.execute("delete from tasks_app_auditentry")
+            assert cursor.rowcount == 1
+            transaction.set_rollback(True)
+        with connection.schema_editor() as editor:
+            first.unguard(apps, editor)
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("update tasks_app_auditentry set door = 'x'")
     finally:
         with connection.schema_editor() as editor:
-            migration.guard(apps, editor)
+            first.guard(apps, editor)
+            floor.raise_floor(apps, editor)
     with pytest.raises(DatabaseError, match="retention"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("update tasks_app_auditentry set door = 'y'")
     assert AuditEntry.objects.get().door == "x"
+
+
+@pytest.mark.parametrize(
+    ("model", "statement"),
+    [
+        (AuditEntry, "delete from {}"),
+        (AuditEntry, "update {} set door = 'x'"),
+        (Act, "delete from {}"),
+        (Act, "update {} set door = 'x'"),
+        pytest.param(AuditEntry, "truncate {}", marks=on_postgres_alone),
+        pytest.param(Act, "truncate {}", marks=on_postgres_alone),
+    ],
+)
+def test_a_permit_opens_neither_young_entries_nor_acts(post: Post, model: Any, statement: str) -> None:
+    post(new(agent="quick-function"))
+    Act.objects.create(
+        at="2026-01-01T00:00:00Z", operator="x", door="admin", verb="v", kind="k", object_id="1", name="n"
+    )
+    with pytest.raises(DatabaseError, match="retention"), permit_deletion(), connection.cursor() as cursor:
+        cursor.execute(statement.format(model._meta.db_table))
+    assert model.objects.count() == 1
+
+
+@on_postgres_alone
+def test_no_function_of_another_schema_opens_young_entries(post: Post) -> None:
+    post(new(agent="quick-function"))
+    with permit_deletion(), connection.cursor() as cursor:
+        cursor.execute("create schema other")
+        cursor.execute(
+            "create function other.now() returns timestamptz language sql as 'select ''2100-01-01''::timestamptz'"
+        )
+        cursor.execute("set local search_path = other, pg_catalog, public")
+        with pytest.raises(DatabaseError, match="retention"), transaction.atomic():
+            cursor.execute("delete from public.tasks_app_auditentry")
+        transaction.set_rollback(True)
+    entries(1)
+
+
+def test_a_permit_opens_entries_of_a_day_ago(post: Post) -> None:
+    post(new(agent="quick-function"))
+    (entry,) = entries(1)
+    for hours in (22, 24):
+        AuditEntry.objects.create(**columns_of(entry) | {"id": uuid7(), "created_at": clock.now() - hours * HOUR})
+    with permit_deletion(), connection.cursor() as cursor:
+        cursor.execute("delete from tasks_app_auditentry where created_at < %s", [sql_time(clock.now() - 23 * HOUR)])
+        assert cursor.rowcount == 1
+    entries(2)
+
+
+def columns_of(entry: AuditEntry) -> dict[str, Any]:
+    return {field.attname: getattr(entry, field.attname) for field in entry._meta.concrete_fields}
 
 
 def test_a_permit_of_deletion_ends_with_its_transaction(post: Post) -> None:
