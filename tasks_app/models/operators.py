@@ -21,6 +21,7 @@ class OperatorToken(models.Model):
     name = models.CharField(max_length=64, help_text="The program that uses it.")
     prefix = models.CharField(max_length=16, help_text="The beginning of the token, for people to recognise it.")
     digest = models.CharField(max_length=64, unique=True, editable=False)
+    password_digest = models.CharField(max_length=64, editable=False, default="", db_default="")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)

@@ -40,24 +40,38 @@ class Change(Struct, frozen=True):
 
 def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
     """Record one act for each change."""
-    now, tenants = clock.now(), _tenants_of([change.row for change in changes])
+    tenants = _tenants_of([change.row for change in changes])
     Act.objects.bulk_create(
-        Act(
-            at=now,
-            operator=operator.name[:150],
-            door=operator.door,
-            verb=verb[:64],
+        _act_of(
+            operator,
+            verb,
             kind=kind_of(change.row),
             object_id=str(change.row.pk)[:64],
             name=str(change.row)[:255],
-            reason=operator.reason[:255],
             before=orjson.dumps(change.before).decode(),
             after=orjson.dumps(change.after).decode(),
-            peer=operator.peer,
-            trace=operator.trace,
             tenant_id=tenants.get(change.row.pk),
         )
         for change in changes
+    )
+
+
+def record_purge(operator: Operator, rows: Mapping[str, Any]) -> None:
+    """Record one act for the deletion of old rows, with the facts of each kind of them."""
+    name = ", ".join(rows)[:255]
+    _act_of(operator, "purge", kind="rows", name=name, after=orjson.dumps(rows).decode()).save()
+
+
+def _act_of(operator: Operator, verb: str, **columns: Any) -> Act:
+    return Act(
+        at=clock.now(),
+        operator=operator.name[:150],
+        door=operator.door,
+        verb=verb[:64],
+        reason=operator.reason[:255],
+        peer=operator.peer,
+        trace=operator.trace,
+        **columns,
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -85,9 +84,7 @@ class Site(admin.AdminSite):
         response = super().password_change(request, extra_context)
         if request.method == "POST" and response.status_code == 302:
             user: Any = request.user
-            with transaction.atomic():
-                tokens = users.revoke_tokens(user)
-                record_acts(operator_of(request, ADMIN), "password", Change(user, {}, {"tokens": tokens}))
+            users.record_password(operator_of(request, ADMIN), user)
         return response
 
     def second_factor(self, request: HttpRequest) -> HttpResponse:

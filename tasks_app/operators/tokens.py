@@ -1,14 +1,18 @@
 """Tokens of operators: secrets by which programs use the operators' API, each in the name of one user, for some days.
 
-They are no API keys of callers: neither opens the doors of the other.
+They are no API keys of callers: neither opens the doors of the other. A token is bound to the password that its user
+had when it was made, as a session is, so that a new one ends it however it is set.
 """
 
 import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.signals import pre_save
+from django.dispatch import receiver
 
 from tasks_app import clock
 from tasks_app.callers.access import digests
@@ -46,6 +50,7 @@ def make_token(
             name=name,
             prefix=token[:8],
             digest=digests(token)[0],
+            password_digest=user.get_session_auth_hash(),
             created_at=now,
             expires_at=now + timedelta(days=days),
             administers=administers,
@@ -70,12 +75,14 @@ def find_refusal(user: Any) -> str:
 
 def find_token(token: str) -> OperatorToken | None:
     """Return the row of a token with its user; None for one that is unknown, expired or revoked, or whose user may
-    have none any more. Record the use."""
+    have none any more or has another password. Record the use."""
     if not token.startswith(PREFIX) or len(token) > 128:
         return None
     row = OperatorToken.objects.select_related("user").filter(digest__in=digests(token), revoked_at=None).first()
     now = clock.now()
     if row is None or row.expires_at <= now or find_refusal(row.user):
+        return None
+    if row.password_digest not in _digests_of(row.user):
         return None
     _record_use(row, now)
     return row
@@ -90,6 +97,25 @@ def revoke(row: OperatorToken, by: Operator) -> bool:
         row.revoked_at = now
         record_acts(by, "revoke", Change(row, {"revoked_at": None}, {"revoked_at": now}))
     return True
+
+
+def _digests_of(user: User) -> tuple[str, ...]:
+    """Return the digests of a user's password, under this SECRET_KEY and under the former ones."""
+    return (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
+
+
+@receiver(pre_save, sender=User, dispatch_uid="tokens")
+def _keep_tokens(instance: User, update_fields: frozenset[str] | None, **_: Any) -> None:
+    """Keep the tokens of a user whose old password is hashed anew, as a login does after an update of Django.
+
+    Django then saves the hash alone, and has no new password to announce. Tokens of earlier passwords stay ended.
+    """
+    # A missing attribute counts as a new password, so that a change of Django may end tokens, but never keeps them.
+    if update_fields != frozenset({"password"}) or getattr(instance, "_password", "") is not None:
+        return
+    if stored := User.objects.filter(pk=instance.pk).first():
+        tokens = OperatorToken.objects.filter(user=instance, password_digest__in=_digests_of(stored))
+        tokens.update(password_digest=instance.get_session_auth_hash())
 
 
 def _record_use(row: OperatorToken, now: datetime) -> None:

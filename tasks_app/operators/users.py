@@ -116,8 +116,14 @@ def reset_password(by: Operator, user: User) -> str:
     with transaction.atomic():
         user.set_password(password)
         user.save(update_fields=["password"])
-        record_acts(by, "password", Change(user, {}, {"tokens": revoke_tokens(user)}))
+        record_password(by, user)
     return password
+
+
+def record_password(by: Operator, user: User) -> None:
+    """Revoke the tokens of an operator who has a new password, and record the act."""
+    with transaction.atomic():
+        record_acts(by, "password", Change(user, {}, {"tokens": revoke_tokens(user)}))
 
 
 def roles_of(user: User) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 import psycopg
 import pytest
 from django.contrib.sessions.models import Session
@@ -19,6 +20,7 @@ from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import append_many, create_many
 from tasks_app.ids import uuid7_at
 from tasks_app.models import (
+    Act,
     Delivery,
     DeliveryTry,
     DirectReply,
@@ -312,6 +314,30 @@ def test_a_purge_deletes_what_is_chosen(owner: Person, option: str, gone: set[st
     lines = purged(option, "--before", "1d")
     assert all(line["done"] for line in lines)
     assert left() == {name: 2 if name in gone else 5 for name in left()}
+
+
+def test_a_purge_is_one_act_with_its_kinds_bounds_and_counts(owner: Person) -> None:
+    fill(owner, 3, 2 * DAY)
+    purged("--dry-run")
+    assert not Act.objects.exists()
+    lines = purged("--exchanges", "--before", "1d", "--operator", "ann", "--reason", "full disk")
+    act = Act.objects.get()
+    assert (act.operator, act.door, act.verb, act.reason) == ("ann", "command", "purge", "full disk")
+    assert (act.kind, act.name) == ("rows", "exchanges, refusals, deliveries")
+    assert orjson.loads(act.after) == {
+        line["rows"]: {"before": line["before"], "deleted": line["deleted"]} for line in lines
+    }
+    assert orjson.loads(act.after)["exchanges"]["deleted"] == 3
+
+
+def test_a_purge_that_is_interrupted_is_an_act_too(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tasks_app.upkeep.purge.Deletion.delete_next", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        purged("--keys", "--before", "1d")
+    assert orjson.loads(Act.objects.get().after)["keys"]["deleted"] == 0
 
 
 def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:

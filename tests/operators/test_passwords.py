@@ -1,15 +1,21 @@
-"""Passwords that are changed by forms of the admin: the tokens of the operator end, and the change is an act."""
+"""New passwords, by forms of the admin, by commands and otherwise: the tokens of the operator end with the old one."""
 
+import importlib
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
+from django.core.management import CommandError
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.models import Act
+from tasks_app.models import Act, OperatorToken
+from tasks_app.operators import tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
-from tests.operators.people import program
+from tests.operators.people import OPS, Program, operator, program
+from tests.support.commands import text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 OLD, NEW = "correct horse battery staple", "another horse battery staple"
@@ -21,10 +27,15 @@ def browser(user: User) -> Client:
     return client
 
 
+def with_password(user: User) -> Program:
+    """Return a program of an operator who has a password of their own."""
+    user.set_password(OLD)
+    user.save()
+    return Program(user, tokens.make_token(user, "a test", 1, OPS)[1])
+
+
 def test_tokens_end_when_operators_change_their_password() -> None:
-    robot = program(VIEWER)
-    robot.user.set_password(OLD)
-    robot.user.save()
+    robot = with_password(operator(VIEWER))
     form = {"old_password": OLD, "new_password1": NEW, "new_password2": NEW}
     client = browser(robot.user)
     place = reverse("admin:password_change")
@@ -56,3 +67,76 @@ def test_tokens_end_when_a_form_gives_a_password_or_ends_an_account(page: str) -
     User.objects.filter(pk=robot.user.pk).update(is_active=True)
     assert robot.get("tasks/").status_code == 401
     assert '"tokens":1' in Act.objects.filter(verb="change").latest("id").after
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, *passwords: str) -> None:
+    """Answer the questions of a command for a password."""
+    answers = iter(passwords)
+    monkeypatch.setattr("getpass.getpass", lambda *_, **__: next(answers))
+
+
+def test_tokens_end_when_a_command_changes_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = program(VIEWER)
+    answer_with(monkeypatch, NEW, NEW)
+    text_of("changepassword", robot.user.username, "--operator", "ops", "--reason", "lost")
+    assert robot.get("tasks/").status_code == 401
+    assert User.objects.get(pk=robot.user.pk).check_password(NEW)
+    act = Act.objects.latest("id")
+    assert (act.operator, act.door, act.verb, act.reason) == ("ops", "command", "password", "lost")
+    assert (act.object_id, act.after) == (str(robot.user.pk), '{"tokens":1}')
+
+
+def test_a_command_that_changes_no_password_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = program(VIEWER)
+    acts = Act.objects.count()
+    answer_with(monkeypatch, *("too short", "too short") * 3)
+    with pytest.raises(CommandError):
+        text_of("changepassword", robot.user.username)
+    assert (robot.get("tasks/").status_code, Act.objects.count()) == (200, acts)
+
+
+def test_tokens_end_however_a_password_is_set() -> None:
+    robot, other = program(VIEWER), program(VIEWER)
+    robot.user.set_password(NEW)
+    User.objects.filter(pk=robot.user.pk).update(password=robot.user.password)
+    assert robot.get("tasks/").status_code == 401
+    assert other.get("tasks/").status_code == 200
+
+
+def test_tokens_stay_when_an_old_password_is_hashed_anew(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    monkeypatch.setattr(PBKDF2PasswordHasher, "iterations", 1)
+    former = program(VIEWER)
+    robot = with_password(former.user)
+    digest = OperatorToken.objects.latest("id").password_digest
+    monkeypatch.setattr(PBKDF2PasswordHasher, "iterations", 2)
+    assert User.objects.get(pk=robot.user.pk).check_password(OLD)
+    assert OperatorToken.objects.latest("id").password_digest != digest
+    assert robot.get("tasks/").status_code == 200
+    assert former.get("tasks/").status_code == 401, "a token of a former password stays ended"
+
+
+def test_tokens_stay_under_a_former_secret_key_and_end_without_it(settings: Any) -> None:
+    robot, former = program(VIEWER), settings.SECRET_KEY
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "x" * 60, [former]
+    assert robot.get("tasks/").status_code == 200
+    settings.SECRET_KEY_FALLBACKS = []
+    assert robot.get("tasks/").status_code == 401
+
+
+def test_tokens_from_before_are_bound_to_the_present_password() -> None:
+    robot = program(VIEWER)
+    OperatorToken.objects.update(password_digest="")
+    assert robot.get("tasks/").status_code == 401
+    importlib.import_module("tasks_app.migrations.0063_passwords_of_tokens").bind(apps, None)
+    assert robot.get("tasks/").status_code == 200
+
+
+def test_a_superuser_made_by_a_command_is_an_act(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", NEW)
+    text_of("createsuperuser", "--noinput", "--username", "ada", "--email", "", "--operator", "ops")
+    act = Act.objects.get()
+    assert (act.operator, act.door, act.verb, act.name) == ("ops", "command", "make", "ada")
+    assert (act.object_id, act.after) == (str(User.objects.get().pk), '{"is_superuser":true}')
+    User.objects.create_user("eve")
+    assert Act.objects.count() == 1, "no other account is recorded as made by the command"

@@ -1,6 +1,5 @@
 """`manage.py a2a purge`: old rows are deleted at once, while servers run, with progress as JSON lines."""
 
-import logging
 import time
 from argparse import ArgumentParser
 from datetime import datetime
@@ -9,13 +8,12 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app import clock
-from tasks_app.management.arguments import add_operator, read_time
+from tasks_app.management.arguments import add_operator, read_operator, read_time
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.upkeep import processes
-from tasks_app.upkeep.purge import count, purge
+from tasks_app.upkeep.purge import Purge, count
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
-log = logging.getLogger(__name__)
 CHOICES = {"tasks": ("replies", "tasks"), "exchanges": ("exchanges", "refusals", "deliveries"), "keys": ("keys",)}
 """The kinds of rows that each option stands for. Without any option all kinds are deleted."""
 LINE_SECONDS = 5.0
@@ -53,29 +51,33 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if before is not None and before > now:
         raise CommandError(f"--before {before:%Y-%m-%dT%H:%M:%SZ} is in the future: name a time in the past.")
     names = [name for option, kinds in CHOICES.items() if options[option] for name in kinds] or list(ROW_KINDS)
-    for name in names:
-        kind = ROW_KINDS[name]
-        end = clock.now() - kind.age()
-        until = min(before or end, end) if kind.is_record else before or end
-        if options["dry_run"]:
-            printer.print_line({"rows": name, "before": until, "would_delete": count(kind, until)})
-            continue
-        number = _purge(printer, kind, until)
-        log.info("%s deleted %d %s from before %s", options["operator"], number, name, until)
+    bounds = {name: _bound_of(ROW_KINDS[name], before) for name in names}
+    if options["dry_run"]:
+        for name, until in bounds.items():
+            printer.print_line({"rows": name, "before": until, "would_delete": count(ROW_KINDS[name], until)})
+        return
+    purge = Purge(bounds, read_operator(options))
+    with purge.recorded():
+        for name in names:
+            _purge(printer, purge, name)
 
 
-def _purge(printer: Printer, kind: RowKind, before: datetime) -> int:
-    """Delete the old rows of a kind, print a line now and then, and return their number."""
+def _bound_of(kind: RowKind, before: datetime | None) -> datetime:
+    """Return the time before which rows of a kind are deleted, for the time that the operator named."""
+    end = clock.now() - kind.age()
+    return min(before or end, end) if kind.is_record else before or end
+
+
+def _purge(printer: Printer, purge: Purge, name: str) -> None:
+    """Delete the old rows of a kind, and print a line now and then."""
     began = printed = time.monotonic()
-    number = 0
-    for rows in purge(kind, before):
-        number += rows
+    for number in purge.delete(name):
         if time.monotonic() - printed > LINE_SECONDS:
             printed = time.monotonic()
-            printer.print_line({"rows": kind.name, "deleted": number, "done": False})
-    seconds = round(time.monotonic() - began, 3)
-    printer.print_line({"rows": kind.name, "before": before, "deleted": number, "seconds": seconds, "done": True})
-    return number
+            printer.print_line({"rows": name, "deleted": number, "done": False})
+    seconds, number = round(time.monotonic() - began, 3), purge.counts[name]
+    until = purge.bounds[name]
+    printer.print_line({"rows": name, "before": until, "deleted": number, "seconds": seconds, "done": True})
 
 
 PURGE = Noun(help="delete old rows now", add_arguments=_add_arguments, handle=_handle)

@@ -1,0 +1,24 @@
+"""manage.py changepassword: Django's command, whose change ends the operator's tokens and is an act."""
+
+from getpass import getuser
+from typing import Any
+
+from django.contrib.auth.management.commands.changepassword import Command as DjangoCommand
+from django.core.management.base import CommandParser
+
+from tasks_app.management.arguments import add_operator, read_operator
+from tasks_app.operators import users
+
+
+class Command(DjangoCommand):
+    help = "Change the password of an operator, whose sessions and tokens end."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        add_operator(parser)
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        """Change the password, then record the act. The command waits for a person, so no transaction has both."""
+        answer: str | None = super().handle(*args, **options)
+        users.record_password(read_operator(options), users.find_user(options["username"] or getuser()))
+        return answer
