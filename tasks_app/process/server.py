@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
+from tasks_app.process.main_loop import run_to_end
 from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
@@ -40,20 +41,24 @@ class Server(uvicorn.Server):
 
 def serve(on_ready: Callable[[], None] | None = None) -> int:
     """Serve until a signal, then end the process within the grace, even with open streams. Return 1 if it could not
-    listen."""
+    listen. A process that stops serving without a signal ends with exit code 1, so that a supervisor restarts it."""
     config = config_of(import_string(settings.ASGI_APPLICATION))
     server = Server(config)
     server.on_ready = on_ready
-    # uvicorn calls sys.exit() when it cannot listen. The command that called us reports why.
-    with contextlib.suppress(SystemExit), asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
-        loop.run(_serve(server))
+    has_order = False
+    # uvicorn calls sys.exit() when it cannot listen. The command that called us reports why. An agent that cancels all
+    # tasks of its loop cancels the server, too.
+    with contextlib.suppress(SystemExit, asyncio.CancelledError):
+        has_order = run_to_end(config.get_loop_factory(), _serve(server))
     services.stop()
     if not server.started:
         return 1
+    if not has_order:
+        log.critical("the server has ended without a signal")
     # A normal exit would wait for the threads of sync agents, which cannot be stopped. All data is written by now.
     sys.stdout.flush()
     logging.shutdown()
-    os._exit(runner.exit_code)
+    os._exit(runner.exit_code if has_order else 1)
 
 
 def config_of(application: Any) -> uvicorn.Config:
@@ -88,7 +93,8 @@ def cut_slow_readers(server: uvicorn.Server) -> None:
             transport.abort()
 
 
-async def _serve(server: Server) -> None:
+async def _serve(server: Server) -> bool:
+    """Serve, and return whether a signal has ordered the end."""
     loop, orders = asyncio.get_running_loop(), []
 
     def stop(name: str) -> None:
@@ -107,3 +113,4 @@ async def _serve(server: Server) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         # From here on the loop handles no signals. A further one ends the process at once.
         signal.signal(number, lambda *_: os._exit(1))
+    return bool(orders)

@@ -44,7 +44,7 @@ class Doors:
 
     def _live(self, pulse: Pulse, thread: int, stopping: threading.Event) -> None:
         before = ""
-        while not stopping.wait(LOOK) and pulse.loop.is_running():
+        while not stopping.wait(LOOK) and not pulse.loop.is_closed():
             now = self._blocker(thread, pulse.silence) if pulse.silence > LATE else ""
             if now and now == before and time.monotonic() - self.log_time > REPEAT:
                 self.sentence, self.log_time = (

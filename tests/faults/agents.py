@@ -165,6 +165,23 @@ async def blocks_the_doors(run: Run, seconds: float) -> str:
     return "at last"
 
 
+@agent(quick=True)
+async def exits_in_a_subtask(run: Run) -> None:
+    """Exits in an asyncio task of its own, inside the call, as a library that parses arguments does."""
+
+    async def parse() -> None:
+        sys.exit(2)
+
+    await asyncio.gather(parse())
+
+
+@agent(quick=True)
+async def cancels_everything(run: Run) -> None:
+    """Cancels all tasks of the loop of all callers."""
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
 @agent(timeout=2)
 async def blocks_too_long(run: Run, seconds: float = 8.0) -> AsyncIterator[Any]:
     """Blocks its event loop beyond its timeout."""

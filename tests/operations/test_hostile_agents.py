@@ -10,13 +10,16 @@ from msgspec.structs import replace
 
 from a2a.agents import agent
 from a2a.errors import MissingScope
+from a2a.requests import SendMessage
 from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app.models import Run as RunRow
+from tasks_app.operations import Context, perform
+from tasks_app.process.main_loop import run_to_end
 from tasks_app.runner.runner import runner
 from tests.conftest import Person
-from tests.operations.asking import message, sent, streamed, text_of
+from tests.operations.asking import message, sent, shown, streamed, text_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -51,6 +54,16 @@ async def crashes_quickly(run: Run, how: str) -> Any:
     raise CRASHES[how]
 
 
+@agent(quick=True)
+async def crashes_in_a_subtask(run: Run, how: str) -> None:
+    """Crashes in an asyncio task of its own, inside the call."""
+
+    async def crash() -> None:
+        raise CRASHES[how]
+
+    await asyncio.gather(crash())
+
+
 @agent
 async def says_no_json(run: Run, what: str) -> AsyncIterator[Any]:
     """Yields what JSON cannot hold, after a chunk that it can."""
@@ -74,6 +87,18 @@ def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name
     assert RunRow.objects.get().traceback
     assert runner.alive
     assert text_of(sent(owner, "still there?", "form-coroutine"))
+
+
+@pytest.mark.parametrize("how", ["exit", "interrupt"])
+def test_an_exit_in_a_subtask_of_a_quick_agent_ends_one_call(owner: Person, how: str) -> None:
+    async def calls() -> list[Any]:
+        crash = SendMessage(message=data(how=how)), Context(caller=owner.caller, agent="crashes-in-a-subtask")
+        other = SendMessage(message=message("go on")), Context(caller=owner.caller, agent="form-coroutine")
+        return await asyncio.gather(perform(*crash), perform(*other))
+
+    crashed, completed = map(shown, run_to_end(None, calls()))
+    assert is_failed_with_a_reference(crashed)
+    assert completed.status.state is TaskState.COMPLETED
 
 
 @pytest.mark.parametrize("what", NOT_JSON)

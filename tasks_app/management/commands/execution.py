@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.process import services
+from tasks_app.process.main_loop import run_to_end
 from tasks_app.zones.queue import QueueDoor
 
 
@@ -21,7 +22,7 @@ class Command(DatabaseCommand):
         if not (settings.A2A_ZONE_QUEUE and settings.A2A_ZONE_SECRET):
             raise CommandError("A2A_ZONE_QUEUE and A2A_ZONE_SECRET are not set: both zones need the same ones.")
         self.check(include_deployment_checks=True, tags=["start"], databases=["default"])
-        asyncio.run(self._serve())
+        run_to_end(None, self._serve())
 
     async def _serve(self) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()

@@ -1,0 +1,50 @@
+"""Runs the event loop of a process until its main coroutine ends, whatever the code of agents does to the loop."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+R = TypeVar("R")
+END_SECONDS = 1.0
+"""Seconds that asyncio tasks have to end with their loop. One that ignores its cancellation would hold up the end."""
+
+
+def run_to_end(factory: Callable[[], asyncio.AbstractEventLoop] | None, main: Coroutine[Any, Any, R]) -> R:
+    """Run the coroutine on a new loop, and return its result. Raises its exceptions."""
+    loop = (factory or asyncio.new_event_loop)()
+    try:
+        return _run(loop, main)
+    finally:
+        _run(loop, _end_tasks(loop))
+        loop.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R]) -> R:
+    """Run the loop until the coroutine ends.
+
+    Quick agents share this loop with all callers. asyncio ends a task that raises SystemExit or KeyboardInterrupt with
+    this exception, and then lets it out of the loop. A callback that raises one, and `loop.stop()`, leave the loop as
+    well. None of them loses a callback that is due, so the loop goes on.
+    """
+    task = loop.create_task(main)
+    task.add_done_callback(lambda _: loop.stop())
+    while not task.done():
+        cause: BaseException | None = None
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:
+            cause = error
+        if not task.done():
+            what = repr(cause) if cause else "a call of its stop()"
+            log.error("%s of an asyncio task or a callback left the event loop of all callers", what, exc_info=cause)
+    return task.result()
+
+
+async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel all other tasks, close all async generators, and wait for them, but not for ever."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait({*tasks, loop.create_task(loop.shutdown_asyncgens())}, timeout=END_SECONDS)
