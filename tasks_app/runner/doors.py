@@ -7,8 +7,9 @@ import threading
 import time
 
 from a2a.run import Run
+from tasks_app.runner.late import latecomers
 from tasks_app.runner.loops import LATE, Pulse
-from tasks_app.runner.quick import play_quickly
+from tasks_app.runner.play import play
 from tasks_app.runner.stacks import Spot, find_local, frames_of, spot_of
 
 log = logging.getLogger(__name__)
@@ -53,11 +54,12 @@ class Doors:
                 )
                 log.error("%s. Call what blocks through asyncio.to_thread, or define the agent without async", now)
             before = now
+            latecomers.look()
             pulse.ask()
 
     def _blocker(self, thread: int, silence: float) -> str:
         """Return the name and place of the call that the loop is at; empty for a short delay without an agent."""
-        run: Run | None = find_local(thread, play_quickly, "run")
+        run: Run | None = find_local(thread, play, "run")
         spot: Spot | None = spot_of(frames_of(thread), run.agent.function if run else None)
         if run is None and silence < LONG:
             return ""
@@ -65,8 +67,9 @@ class Doors:
         return f"{name} at {spot.short}" if spot else ""
 
     def troubles(self) -> list[str]:
-        """Return the sentence about a call that blocked the loop in the last minute, if one did."""
-        return [self.sentence] if time.monotonic() - self.log_time < REPEAT else []
+        """Return sentences about runs beyond their time, and about a call that blocked the loop in the last minute."""
+        blocked = [self.sentence] if time.monotonic() - self.log_time < REPEAT else []
+        return blocked + latecomers.troubles()
 
 
 doors = Doors()

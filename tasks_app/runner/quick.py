@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import time
 import traceback
 from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,35 +31,52 @@ from tasks_app.runner.play import Accept, play
 log = logging.getLogger(__name__)
 LIMIT = 2.0
 """Seconds that a quick agent may take."""
+GRACE = 0.1
+"""Seconds that an async agent has to end after its cancellation."""
 RETRY_SECONDS = 2
-"""Seconds after which a caller that found no thread may come again."""
+"""Seconds after which a caller that found no place may come again."""
 SLOTS = 32
-"""Threads of a sync quick agent. It never runs on a lane, where it would delay all callers."""
+"""Threads of a sync quick agent. It never runs on a lane, where it would delay all callers. An async one gets no call
+while so many of its runs go on beyond their time."""
+Work = Future[None] | asyncio.Task[None]
+"""The thread or the asyncio task of a run."""
 
 
 class OutOfTime(Exception):
     """The agent took longer than LIMIT."""
 
 
-class NoThread(Exception):
-    """All threads of the agent are at work: for other calls, or beyond their time."""
+class NoPlace(Exception):
+    """All threads of the agent are at work for other calls, or as many runs as it has threads are beyond their time."""
+
+
+class Late(Struct, frozen=True):
+    """A run beyond its time. Its call was answered, and nothing can stop it."""
+
+    run: Run
+    since: float
 
 
 class Threads(ThreadPoolExecutor):
-    """The threads of one sync agent. An agent that hangs takes no thread of another."""
+    """The threads of one agent, of which an async agent uses none, and its runs beyond their time.
+
+    An agent that hangs takes no thread of another.
+    """
 
     def __init__(self) -> None:
         super().__init__(SLOTS, thread_name_prefix="quick")
-        self.late: set[Future[None]] = set()
-        """Work beyond its time. It cannot be stopped, and keeps its thread until it ends."""
+        self.late: dict[Work, Late] = {}
+        """Work beyond its time, until it ends. A sync agent keeps its thread."""
 
-    def leave(self, work: Future[None]) -> bool:
-        """Abandon a timed-out call. Return False if it was still queued, and is now cancelled."""
-        if work.cancel():
-            return False
-        self.late.add(work)
-        work.add_done_callback(self.late.discard)
-        return True
+    def leave(self, run: Run, work: Work) -> None:
+        """Count a run beyond its time until it ends."""
+        self.late[work] = Late(run, time.monotonic())
+        work.add_done_callback(self._forget)
+
+    def _forget(self, work: Work) -> None:
+        del self.late[work]
+        if not work.cancelled():
+            work.exception()  # No caller hears of it, and asyncio logs an exception that nothing has looked at.
 
 
 THREADS: defaultdict[str, Threads] = defaultdict(Threads)
@@ -78,20 +96,19 @@ class Played(Struct, kw_only=True):
 
 
 async def play_quickly(run: Run) -> Played:
-    """Run the agent and return its events. Raises Unavailable when there is no thread for it."""
+    """Run the agent and return its events. Raises Unavailable when there is no place for it."""
     scribe = Scribe(run.task_id, run.context_id, uuid7)
     since = clock.now()
     played = Played(events=[scribe.status(TaskState.WORKING, since)])
     events = played.events
     replies: list[Reply] = []
-    limit = asyncio.timeout(LIMIT)
 
     async def accept(action: Action) -> None:
-        if has_large(action.parts):
+        if has_large(action.parts) and not run.cancelled:
             action, rows = await store_action(action, "", played.files)
             played.files += rows
-        if limit.expired():
-            return  # An action of a thread after its time is dropped.
+        if run.cancelled:
+            raise asyncio.CancelledError  # An action beyond the time is dropped, and ends a generator.
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
@@ -101,9 +118,9 @@ async def play_quickly(run: Run) -> Played:
         events[-1:] = [together] if together else [events[-1], event]
 
     try:
-        await _play_in_time(run, accept, limit)
-    except NoThread:
-        log.warning("quick agent %s: all of its %d threads are taken", run.agent.name, SLOTS)
+        await _play_in_time(run, accept)
+    except NoPlace:
+        log.warning("quick agent %s: all of its %d places are taken", run.agent.name, SLOTS)
         raise Unavailable(retry_after=RETRY_SECONDS) from None
     except OutOfTime:
         sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
@@ -131,23 +148,57 @@ def _finish(played: Played, replies: list[Reply], scribe: Scribe) -> None:
         played.events.append(scribe.status(TaskState.COMPLETED, clock.now()))
 
 
-async def _play_in_time(run: Run, accept: Accept, limit: asyncio.Timeout) -> None:
-    """Play the agent within the limit. Raises its errors, OutOfTime and NoThread."""
+async def _play_in_time(run: Run, accept: Accept) -> None:
+    """Play the agent within the limit. Raises its errors, OutOfTime and NoPlace.
+
+    The agent has an asyncio task of its own, because it may ignore a cancellation, and its call must not wait for it.
+    """
     threads, has_begun = THREADS[run.agent.name], True
     if len(threads.late) >= SLOTS:
-        raise NoThread
+        raise NoPlace
 
     def leave(work: Future[None]) -> None:
         nonlocal has_begun
-        has_begun = threads.leave(work)
+        if work.cancel():
+            has_begun = False
+        else:
+            threads.leave(run, work)
 
+    work = asyncio.get_running_loop().create_task(play(run, accept, threads, leave))
     try:
-        async with limit:
-            await play(run, accept, threads, leave)
-    except TimeoutError:
-        if limit.expired():
-            raise (OutOfTime if has_begun else NoThread) from None
-        raise
+        # The first step of the task comes before the return of sleep(). Most agents need no other, and no timer.
+        await asyncio.sleep(0)
+        if await _is_done(work, LIMIT):
+            work.result()
+            return
+    finally:
+        if not work.done():
+            run.cancelled = True
+            threads.leave(run, work)
+            work.cancel()
+            await _is_done(work, GRACE)
+    raise OutOfTime if has_begun else NoPlace
+
+
+async def _is_done(work: asyncio.Task[None], seconds: float) -> bool:
+    """Wait for the end of the task, for so long at most. `asyncio.wait` does more, and takes twice the time."""
+    if work.done():
+        return True
+    loop = asyncio.get_running_loop()
+    end = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not end.done():
+            end.set_result(None)
+
+    timer = loop.call_later(seconds, wake)
+    work.add_done_callback(wake)
+    try:
+        await end
+    finally:
+        timer.cancel()
+        work.remove_done_callback(wake)
+    return work.done()
 
 
 def _is_end(event: Event) -> bool:

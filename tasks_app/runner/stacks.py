@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from a2a.acting import act_now
+from a2a.run import Run
 from tasks_app.runner.execution import CURRENT, Execution
 
 
@@ -60,6 +62,11 @@ def find_local(thread: int | None, function: Callable[..., Any], name: str) -> A
         if frame.f_code is function.__code__:
             return frame.f_locals.get(name)
     return None
+
+
+def thread_of(run: Run) -> int | None:
+    """Return the thread in which a sync agent works on the run; None if there is none."""
+    return next((thread for thread in sys._current_frames() if find_local(thread, act_now, "run") is run), None)
 
 
 def frames_of(thread: int | None) -> list[FrameType]:

@@ -1,6 +1,7 @@
 """Agents for faults; a server under test loads them through A2A_AGENT_MODULES."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import signal
@@ -163,6 +164,14 @@ async def blocks_the_doors(run: Run, seconds: float) -> str:
     """Blocks the loop of all callers, inside the call."""
     time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
     return "at last"
+
+
+@agent(quick=True)
+async def ignores_its_end(run: Run) -> None:
+    """Goes on inside the call for ever, whatever cancels it."""
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
 
 
 @agent(quick=True)

@@ -192,6 +192,19 @@ async def test_a_quick_agent_that_blocks_all_callers_is_named(start: Start) -> N
         assert (code, sentence in text) == (200, True), text
 
 
+@pytest.mark.finds("agent ignores-its-end", "(ignores-its-end)")
+async def test_a_quick_agent_that_ignores_its_end_is_answered_for_and_named(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        reply = await caller.result("SendMessage", {"message": inputs()}, agent="ignores-its-end")
+        assert words(reply["task"]).startswith("A quick agent has 2 seconds")
+        await node.logs("beyond its time; 1 of its 32 places are taken")
+        name = f"quick agent ignores-its-end at {line_of('ignores_its_end', 'asyncio.sleep')}"
+        code, text = await readiness(caller)
+        assert (code, f"doors: {name} (task {reply['task']['id']}) has gone on for" in text) == (200, True), text
+    assert await node.stop() == 0, "it does not keep the process"
+
+
 @pytest.mark.long
 @pytest.mark.finds("agent blocker", "(blocker)")
 async def test_at_the_default_lease_nobody_pays_for_a_call_that_blocks_longer(

@@ -89,7 +89,7 @@ def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name
     assert text_of(sent(owner, "still there?", "form-coroutine"))
 
 
-@pytest.mark.parametrize("how", ["exit", "interrupt"])
+@pytest.mark.parametrize("how", CRASHES)
 def test_an_exit_in_a_subtask_of_a_quick_agent_ends_one_call(owner: Person, how: str) -> None:
     async def calls() -> list[Any]:
         crash = SendMessage(message=data(how=how)), Context(caller=owner.caller, agent="crashes-in-a-subtask")

@@ -1,0 +1,157 @@
+"""Async quick agents that ignore their cancellation: their calls are answered, their runs are counted and named."""
+
+import asyncio
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a.agents import agent
+from a2a.errors import Unavailable
+from a2a.requests import GetTask, SendMessage
+from a2a.run import Run
+from a2a.states import TaskState
+from tasks_app.operations import Context, perform
+from tasks_app.process.main_loop import run_to_end
+from tasks_app.runner import quick
+from tasks_app.runner.late import Latecomers
+from tests.conftest import PATIENCE, Person
+from tests.operations.asking import message, shown, text_of
+from tests.support.agents import MEMORY
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+FORMS = pytest.mark.parametrize("name", ["ignores-its-end", "ignores-its-end-and-yields"])
+
+
+async def go_on() -> None:
+    MEMORY["begun"].set()
+    while not MEMORY["let go"].is_set():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)  # It is here.
+
+
+@agent(quick=True)
+async def ignores_its_end(run: Run) -> str:
+    """Goes on until it is let go, whatever cancels it."""
+    await go_on()
+    return "gone"
+
+
+@agent(quick=True)
+async def ignores_its_end_and_yields(run: Run) -> AsyncIterator[str]:
+    """Goes on as a generator."""
+    yield "begun"
+    await go_on()
+    yield " and gone"
+    MEMORY["steps"].append("after its time")
+
+
+@agent(quick=True)
+async def tidies_up(run: Run) -> None:
+    """Ends when it is cancelled, after a moment."""
+    try:
+        await asyncio.sleep(PATIENCE)
+    finally:
+        await asyncio.sleep(0.01)
+        MEMORY["steps"].append("tidy")
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], int]]:
+    """Return the number of runs of an agent beyond their time. Two are the most, and none outlives the test."""
+    monkeypatch.setattr(quick, "LIMIT", 0.2)
+    monkeypatch.setattr(quick, "SLOTS", 2)
+    monkeypatch.setattr(quick, "THREADS", defaultdict(quick.Threads))
+    monkeypatch.setattr("tasks_app.runner.late.LATE", 0.0)
+    MEMORY["begun"], MEMORY["let go"], MEMORY["steps"] = threading.Event(), threading.Event(), []
+    yield lambda name: len(quick.THREADS[name].late)
+    MEMORY["let go"].set()
+
+
+def call(owner: Person, name: str) -> Awaitable[Any]:
+    return perform(SendMessage(message=message("hello")), Context(caller=owner.caller, agent=name))
+
+
+async def all_end(late: Callable[[str], int], name: str) -> None:
+    MEMORY["let go"].set()
+    async with asyncio.timeout(PATIENCE):
+        while late(name):  # noqa: ASYNC110  # the test counts as the service does
+            await asyncio.sleep(0.01)
+
+
+def line_of(text: str) -> str:
+    lines = Path(__file__).read_text("utf-8").splitlines()
+    return f"test_late_agents.py:{next(number for number, line in enumerate(lines, 1) if line.endswith(text))}"
+
+
+@FORMS
+def test_an_agent_that_ignores_its_end_is_answered_for_and_named(
+    owner: Person, late: Callable[[str], int], caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    latecomers = Latecomers()
+
+    async def calls() -> tuple[Any, Any, list[str]]:
+        async with asyncio.timeout(PATIENCE):
+            answer = await call(owner, name)
+        assert late(name) == 1, "it is still at work"
+        sentences = latecomers.troubles()
+        latecomers.look()
+        latecomers.look()
+        await all_end(late, name)
+        return answer, await perform(GetTask(id=answer.task.id), Context(caller=owner.caller)), sentences
+
+    answer, again, (sentence,) = run_to_end(None, calls())
+    task = shown(answer)
+    assert task.status.message
+    assert (task.status.state, "without quick=True" in task.status.message.text) == (TaskState.FAILED, True)
+    assert shown(again) == task, "what it says after that is not heard"
+    assert sentence.startswith(f"doors: quick agent {name} at {line_of('# It is here.')} (task {task.id}) has gone on")
+    assert sentence.endswith("beyond its time; 1 of its 2 places are taken")
+    assert caplog.text.count("has gone on for") == 1
+    assert MEMORY["steps"] == [], "a generator ends at its next yield"
+    assert latecomers.troubles() == []
+
+
+@FORMS
+def test_an_agent_with_too_many_late_runs_is_refused_and_others_go_on(
+    owner: Person, late: Callable[[str], int], name: str
+) -> None:
+    async def calls() -> tuple[Any, Any]:
+        await asyncio.gather(call(owner, name), call(owner, name))
+        with pytest.raises(Unavailable):
+            await call(owner, name)
+        other = await call(owner, "quick-function")
+        await all_end(late, name)
+        return other, await call(owner, name)
+
+    other, again = map(shown, run_to_end(None, calls()))
+    assert text_of(other) == "hello"
+    assert "gone" in text_of(again)
+
+
+def test_a_caller_that_leaves_does_not_wait_for_the_agent(owner: Person, late: Callable[[str], int]) -> None:
+    async def calls() -> None:
+        leaving = asyncio.ensure_future(call(owner, "ignores-its-end"))
+        while not MEMORY["begun"].is_set():  # noqa: ASYNC110  # the agent has no loop of its own
+            await asyncio.sleep(0.01)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            async with asyncio.timeout(PATIENCE):
+                await leaving
+        assert late("ignores-its-end") == 1
+        await all_end(late, "ignores-its-end")
+
+    run_to_end(None, calls())
+
+
+def test_an_agent_that_heeds_its_end_may_tidy_up(owner: Person, late: Callable[[str], int]) -> None:
+    async def calls() -> Any:
+        answer = await call(owner, "tidies-up")
+        return answer, list(MEMORY["steps"]), late("tidies-up")
+
+    answer, steps, count = run_to_end(None, calls())
+    assert (shown(answer).status.state, steps, count) == (TaskState.FAILED, ["tidy"], 0)
