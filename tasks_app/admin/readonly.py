@@ -16,6 +16,7 @@ from django.utils.text import capfirst
 
 from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
+from tasks_app.admin.selection import Selecting
 from tasks_app.admin.text import format_owner, reveal
 from tasks_app.operators import reach
 from tasks_app.operators.audit import ADMIN, Operator, operator_of
@@ -40,7 +41,7 @@ class PlainId(ForeignKeyRawIdWidget):
         return "", ""
 
 
-class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not generic at run time
+class ReadOnly(Selecting, Generic[M]):
     """An admin of rows that can be viewed but not edited. Anything else is an action with a permission of its own."""
 
     show_full_result_count = False

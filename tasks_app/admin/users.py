@@ -2,23 +2,25 @@
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.readonly import read_operator, redirect_to_acts
+from tasks_app.admin.selection import Selecting
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorReach
 from tasks_app.operators import reach, second_factor
-from tasks_app.operators.audit import Change, record_acts
+from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.users import revoke_tokens
 
 admin.site.unregister([User, Group])
 
 
-class Audited(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class Audited(Selecting):
     """Django's forms, with their changes recorded as acts instead of in Django's own log."""
 
     class Media:
@@ -84,14 +86,24 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         record_acts(read_operator(request), "change", Change(obj, {}, {"changes": message, "tokens": tokens}))
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")
-    def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Remove devices, so that their operators enrol others at the next login."""
-        for user in queryset:
-            if not self.has_change_permission(request, user):
-                self.message_user(request, f"{reveal(user.username)} is a superuser.", messages.ERROR)
-                continue
-            second_factor.reset(user, read_operator(request))
-            self.message_user(request, f"{reveal(user.username)}: reset.", messages.SUCCESS)
+    def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        """Remove devices and tokens after confirmation, so that their operators enrol others at the next login."""
+
+        def reset(user: User, by: Operator) -> bool:
+            if is_allowed := self.has_change_permission(request, user):
+                second_factor.reset(user, by)
+            return is_allowed
+
+        return act_on_each(
+            self,
+            request,
+            queryset,
+            "reset_second_factor",
+            reset,
+            describe=lambda user: reveal(user.username),
+            warning="Their devices and tokens are removed, and each enrols another device at the next page. "
+            "Only a superuser resets a superuser.",
+        )
 
     @admin.display(description="last login (UTC)")
     def show_last_login(self, row: User) -> str | None:

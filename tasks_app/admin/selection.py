@@ -1,0 +1,44 @@
+"""The rows that an action of the admin is for, as the form names them by their ids."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import ValidationError
+from django.db.models import Field
+from django.http import HttpRequest, HttpResponse
+
+from tasks_app.admin.text import reveal
+
+SHOWN = 5
+"""Ids that no row can have which a message shows."""
+
+
+class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """The base of pages with actions: a selection has only ids that a row can have, whatever the form sends."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if request.method == "POST":
+            self._clean_selection(request)
+        return super().changelist_view(request, extra_context)
+
+    def _clean_selection(self, request: HttpRequest) -> None:
+        """Take impossible ids out of the form, because Django gives all of them to the database, which refuses some."""
+        selected = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        wrong = [id for id in selected if not is_possible(self.opts.pk, id)]
+        if not wrong:
+            return
+        form = request.POST.copy()
+        form.setlist(ACTION_CHECKBOX_NAME, [id for id in selected if id not in wrong])
+        request.POST = form  # type: ignore[assignment]  # Django reads it like the one that it was copied from
+        for id in wrong[:SHOWN]:
+            self.message_user(request, f"There is no {self.opts.verbose_name} {reveal(id[:100])}.", messages.ERROR)
+
+
+def is_possible(key: "Field[Any, Any]", id: str) -> bool:
+    """Return whether a row can have the id: its column takes the value, and PostgreSQL can search for the text."""
+    try:
+        key.clean(id, None)
+    except ValidationError:
+        return False
+    return "\0" not in id
