@@ -9,6 +9,7 @@ from django.urls import URLPattern, include, path, re_path
 from a2a.choice import Endpoint
 from a2a.languages import ALL
 from tasks_app.callers.paths import RESERVED
+from tasks_app.oauth.metadata import resource
 from tasks_app.transports.call_streams import follow_call
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set, schema
 from tasks_app.transports.descriptions import openapi, openrpc
@@ -85,6 +86,7 @@ urlpatterns = [
     re_path(TICKET, ticket),
     re_path(rf"{AGENT}openapi\.json\Z", openapi),
     *([path("", include("tasks_app.oauth.urls"))] if settings.A2A_OAUTH else []),
+    re_path(r"^\.well-known/oauth-protected-resource(?P<path>(?:/[^\s]*)?)\Z", resource),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("schemas/adr-002/<str:file>", schema),

@@ -4,9 +4,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from a2a.agents import registry
+from tasks_app.callers.issuers import issuers
 from tasks_app.cards.addresses import address_of, own, varying
 from tasks_app.oauth.resources import agent_of
 from tasks_app.oauth.scopes import Scopes
@@ -25,7 +27,12 @@ async def server(request: HttpRequest, path: str = "") -> HttpResponse:
 
 
 async def resource(request: HttpRequest, path: str = "") -> HttpResponse:
-    """Return the metadata of the server as a protected resource, or of an agent by its path (RFC 9728, 3.1)."""
+    """Return the metadata of the server as a protected resource, or of an agent by its path (RFC 9728, 3.1).
+
+    It is there while a scheme takes tokens of an authorization server: of our own one, or of an issuer.
+    """
+    if not {"oauth", "oidc"} & set(settings.A2A_SCHEMES):
+        return _refuse(404, "this server takes no tokens of an authorization server")
     address = address_of(request)
     base = urlsplit(address).path
     identifier = address + path.removeprefix(base).rstrip("/")
@@ -57,10 +64,14 @@ def _describe_server(issuer: str) -> dict[str, Any]:
     }
 
 
-def _describe_resource(identifier: str, issuer: str) -> dict[str, Any]:
+def _describe_resource(identifier: str, own_issuer: str) -> dict[str, Any]:
+    schemes = settings.A2A_SCHEMES
     return {
         "resource": identifier,
-        "authorization_servers": [issuer],
+        "authorization_servers": [
+            *([own_issuer] if "oauth" in schemes else []),
+            *(issuers() if "oidc" in schemes else []),
+        ],
         "scopes_supported": Scopes().get_available_scopes(),
         "bearer_methods_supported": ["header"],
     }

@@ -8,7 +8,6 @@ from tasks_app.oauth.outages import answer_outages
 
 urlpatterns: list[URLPattern] = [
     re_path(r"^\.well-known/oauth-authorization-server(?P<path>(?:/[^\s]*)?)\Z", metadata.server),
-    re_path(r"^\.well-known/oauth-protected-resource(?P<path>(?:/[^\s]*)?)\Z", metadata.resource),
     path("oauth2/authorize", views.Authorize.as_view()),
     path("oauth2/token", limit_wrong(answer_outages(views.token))),
     path("oauth2/revoke", limit_wrong(answer_outages(views.revoke))),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,6 +12,7 @@ from django.test import Client
 from tests.conftest import ROOT
 from tests.support.servers import COMMAND_SECONDS
 
+ISSUER = "https://id.example.com/realms/main"
 OFF = """
 import sys, django
 django.setup()
@@ -82,6 +84,31 @@ def test_its_scheme_alone_stops_the_start(tmp_path: Path) -> None:
     done = run(tmp_path, "manage.py", "check", A2A_SCHEMES="oauth,bearer")
     assert done.returncode == 1
     assert "set A2A_OAUTH=true" in done.stderr
+
+
+def test_a_server_whose_tokens_nothing_takes_does_not_start(tmp_path: Path) -> None:
+    done = run(tmp_path, "manage.py", "check", A2A_OAUTH="true", A2A_SCHEMES="bearer,key")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "add oauth to A2A_SCHEMES, or set A2A_OAUTH=false" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("schemes", "servers"),
+    [
+        (("oidc",), [ISSUER]),
+        (("oauth", "oidc", "key"), ["http://testserver", ISSUER]),
+        (("oauth",), ["http://testserver"]),
+    ],
+    ids=str,
+)
+def test_the_metadata_of_the_resource_names_all_issuers(schemes: Any, servers: list[str], settings: Any) -> None:
+    settings.A2A_SCHEMES, settings.A2A_ISSUERS = schemes, {ISSUER: {"audience": "taskdesk"}}
+    for path in ("", "/agents/echo"):
+        answer = Client().get(f"/.well-known/oauth-protected-resource{path}")
+        assert answer.status_code == 200, answer.content
+        assert answer.json()["resource"] == f"http://testserver{path}"
+        assert answer.json()["authorization_servers"] == servers
 
 
 @pytest.mark.slow
