@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from django.core import exceptions
 from rest_framework.exceptions import NotFound, ValidationError
@@ -20,13 +21,17 @@ def read_numbers(request: Request, most: Mapping[str, int], what: str) -> dict[s
     """Return the query parameters of one row, whole numbers from 1 to the `most` of each. Raises ValidationError."""
     numbers = {}
     for name, value in request.query_params.items():
-        text = str(value)
         if name not in most:
             raise ValidationError({name: f"is not a parameter of {what}; it has {', '.join(most)}"})
-        if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and 1 <= int(text) <= most[name]):
-            raise ValidationError({name: f"must be a whole number from 1 to {most[name]}"})
-        numbers[name] = int(text)
+        numbers[name] = _read_number(name, str(value), most[name])
     return numbers
+
+
+def _read_number(name: str, text: str, most: int) -> int:
+    """Return a whole number from 1 to `most`. Raises ValidationError."""
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and 1 <= int(text) <= most):
+        raise ValidationError({name: f"must be a whole number from 1 to {most}"})
+    return int(text)
 
 
 class Newest(CursorPagination):
@@ -42,10 +47,21 @@ class Newest(CursorPagination):
         self.key = queryset.model._meta.pk
         return super().paginate_queryset(queryset, request, view)
 
+    def get_page_size(self, request: Request) -> int:
+        """Return the number of rows of a page. Raises ValidationError."""
+        text = request.query_params.get(self.page_size_query_param)
+        return LIMIT if text is None else _read_number(self.page_size_query_param, str(text), MOST)
+
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Return the cursor of the request. Raises NotFound for one that no row could have."""
+        """Return the cursor of the request. Raises NotFound for one that no list has, or no row could have."""
         cursor: Cursor | None = super().decode_cursor(request)
-        if cursor is None or cursor.position is None:
+        if cursor is None:
+            return None
+        # Base64 is decoded without the characters that it does not have, so any text would be the beginning of a list.
+        own = urlsplit(self.encode_cursor(cursor)).query
+        if parse_qs(own).get(self.cursor_query_param) != request.query_params.getlist(self.cursor_query_param)[-1:]:
+            raise NotFound(self.invalid_cursor_message)
+        if cursor.position is None:
             return cursor
         position = str(cursor.position)
         try:

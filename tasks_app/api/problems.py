@@ -1,6 +1,7 @@
 """Errors of the operators' API as problem details (RFC 9457): what is wrong, where, and what to do."""
 
 import math
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -54,7 +55,7 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
         return None
     set_rollback()
     status = error.status_code
-    problem: dict[str, Any] = {"type": "about:blank", "title": str(error.default_detail), "status": status}
+    problem: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     if isinstance(error, exceptions.ValidationError):
         problem["detail"] = "The request is not valid."
         problem["errors"] = list(list_errors(error.detail))

@@ -13,10 +13,13 @@ from tasks_app.callers.access import Caller, caller_for
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.scopes import ALL, narrow
 from tasks_app.database.work import Work
-from tasks_app.models import Principal, ServiceAccount, Tenant
+from tasks_app.ids import uuid7
+from tasks_app.models import AuditEntry, Principal, ServiceAccount, Tenant
 
 CERTIFICATE = "certificate"
 """The issuer of accounts that are recognised by a certificate."""
+CREATION = "accounts/create"
+"""The method in the entry of the audit about an account that a token has created."""
 
 
 def accepted_issuers() -> tuple[str, ...]:
@@ -55,6 +58,11 @@ class FindAccount(Work[Caller | None], Struct, frozen=True):
         return None if row is None else caller_of(row, self.scopes, self.issued_at, self.expires_at)
 
 
+def credential_of(row: ServiceAccount) -> str:
+    """Return the name under which calls, entries of the audit and webhooks have the account."""
+    return f"{'mtls' if row.issuer == CERTIFICATE else 'oidc'}:{row.pk}"
+
+
 def caller_of(
     row: ServiceAccount, scopes: frozenset[str] | None, issued_at: float | None, expires_at: float | None
 ) -> Caller | None:
@@ -68,7 +76,7 @@ def caller_of(
         row.principal,
         most if scopes is None else narrow(scopes - {ALL}, most),  # A token never has all scopes by one word.
         language=row.language,
-        credential=f"{'mtls' if row.issuer == CERTIFICATE else 'oidc'}:{row.pk}",
+        credential=credential_of(row),
         expires_at=expires_at,
         issued_at=issued_at,
     )
@@ -97,9 +105,26 @@ class CreateAccount(Work[None], Struct, frozen=True):
             return
         tenant, _ = Tenant.objects.get_or_create(name=self.tenant)
         principal, _ = Principal.objects.get_or_create(tenant=tenant, name=principal_name(self.issuer, self.subject))
-        ServiceAccount.objects.get_or_create(
+        row, is_new = ServiceAccount.objects.get_or_create(
             issuer=self.issuer, subject=self.subject, defaults={"principal": principal, "scopes": self.scopes}
         )
+        if is_new and settings.A2A_AUDIT:
+            _record_creation(row)
+
+
+def _record_creation(row: ServiceAccount) -> None:
+    """Store an entry of the audit, in the transaction of the change. The entry of the call itself has its address."""
+    AuditEntry.objects.create(
+        id=uuid7(),
+        created_at=clock.now(),
+        caller_id=row.principal_id,
+        caller=row.principal.name,
+        tenant_id=row.principal.tenant_id,
+        tenant=row.principal.tenant.name,
+        credential=credential_of(row),
+        method=CREATION,
+        outcome="result",
+    )
 
 
 def principal_name(issuer: str, subject: str) -> str:

@@ -231,6 +231,15 @@ def test_a_window_begins_with_its_first_time_and_ends_before_its_last(olga: Prin
     [
         ({"cursor": "nonsense!"}, 404),
         ({"cursor": "cD0lMDA="}, 404),
+        ({"cursor": "\0"}, 404),
+        ({"cursor": "!"}, 404),
+        ({"cursor": ""}, 404),
+        ({"limit": "-1"}, 400),
+        ({"limit": "0"}, 400),
+        ({"limit": "abc"}, 400),
+        ({"limit": "501"}, 400),
+        ({"limit": ""}, 400),
+        ({"limit": "9" * 5_000}, 400),
         ({"colour": "red"}, 400),
         ({"state": "a\0b"}, 400),
         ({"find": "\0"}, 400),
@@ -255,6 +264,37 @@ def test_errors_of_a_body_name_its_members() -> None:
     )
     problem(Client().post("/api/v1/keys/", "[1]", content_type="application/json", headers=robot.headers), 400)
     problem(robot.post("keys/", principal="x", tenant="admin"), 400)
+
+
+def test_a_body_in_another_form_is_named() -> None:
+    robot = program(ADMINISTRATOR)
+    for kind, headers, name in (
+        ("application/json; charset=nope", {}, "charset 'nope'"),
+        ('application/json; charset="utf-7"', {}, "charset 'utf-7'"),
+        ("application/json", {"Content-Encoding": "gzip"}, "Content-Encoding 'gzip'"),
+    ):
+        answer = Client().generic("POST", "/api/v1/keys/", b"{}", content_type=kind, headers=robot.headers | headers)
+        assert name in problem(answer, 415)["detail"]
+    headers = robot.headers | {"Content-Encoding": "identity"}
+    for kind in ("application/json; charset=UTF-8", "application/json"):
+        assert problem(Client().post("/api/v1/keys/", b"{}", content_type=kind, headers=headers), 400)["errors"]
+
+
+def test_the_title_of_a_problem_is_the_phrase_of_its_status() -> None:
+    robot = program(ADMINISTRATOR)
+    for answer, title in (
+        (
+            Client().put("/api/v1/keys/", b"{}", content_type="application/json", headers=robot.headers),
+            "Method Not Allowed",
+        ),
+        (
+            Client().post("/api/v1/keys/", b"a", content_type="text/plain", headers=robot.headers),
+            "Unsupported Media Type",
+        ),
+        (robot.get("keys/0/"), "Not Found"),
+        (robot.post("keys/"), "Bad Request"),
+    ):
+        assert problem(answer, answer.status_code)["title"] == title
 
 
 def test_a_task_and_its_calls_are_found_by_any_id(olga: Principal) -> None:

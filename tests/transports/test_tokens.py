@@ -15,7 +15,7 @@ from tasks_app.callers import issuer_keys
 from tasks_app.callers.issuer_keys import source_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.schemes import Evidence
-from tasks_app.models import Principal, ServiceAccount
+from tasks_app.models import AuditEntry, Principal, ServiceAccount
 from tasks_app.transports import keys
 from tests.conftest import Hand
 from tests.support.issuer import AUDIENCE, LocalIssuer
@@ -85,6 +85,16 @@ def test_an_account_is_created_only_where_the_issuer_may(issuer: LocalIssuer, se
     assert first.scopes == {"tasks:read"}
     assert first.name.startswith("owner@")
     assert Principal.objects.count() == ServiceAccount.objects.count() == 1
+    (entry,) = AuditEntry.objects.all()
+    assert (entry.caller_id, entry.caller, entry.tenant) == (first.owner_id, first.name, "default")
+    assert (entry.credential, entry.method, entry.outcome) == (first.credential, "accounts/create", "result")
+
+
+def test_without_the_audit_a_created_account_has_no_entry(issuer: LocalIssuer, settings: Any) -> None:
+    settings.A2A_AUDIT = False
+    settings.A2A_ISSUERS = {issuer.url: {"audience": AUDIENCE, "create": True}}
+    assert recognised(issuer.token(sub="owner"))
+    assert not AuditEntry.objects.exists()
 
 
 def test_a_revocation_ends_tokens_that_were_issued_before(issuer: LocalIssuer, account: ServiceAccount) -> None:
