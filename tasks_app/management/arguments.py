@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.core.management.base import DjangoHelpFormatter
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, DjangoHelpFormatter
+from django.core.validators import validate_email
 
 from tasks_app import clock
 from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
@@ -17,6 +19,10 @@ from tasks_app.operators.audit import COMMAND, Operator
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 """Units of an age, such as 15m."""
+MOST_CHARACTERS = 1_000
+"""Characters of a text that is searched for, at most. Every id and every name is shorter."""
+LONGEST_EMAIL = 254
+"""Characters of an email address, at most, as of its column."""
 
 
 class _KeepLines(DjangoHelpFormatter, RawDescriptionHelpFormatter):
@@ -79,21 +85,66 @@ def read_operator(options: Mapping[str, Any]) -> Operator:
 
 def read_ids(arguments: Sequence[str]) -> list[str]:
     """Return the ids from the arguments, or from the standard input if the only argument is a dash."""
-    return sys.stdin.read().split() if list(arguments) == ["-"] else list(arguments)
+    if list(arguments) != ["-"]:
+        return list(arguments)
+    try:
+        return [read_text(id) for id in read_input().split()]
+    except ArgumentTypeError as error:
+        raise CommandError(f"An id of the standard input {error}.") from None
+
+
+def read_input() -> str:
+    """Return the text of the standard input. Raises CommandError."""
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise CommandError("The standard input is not text in UTF-8.") from None
 
 
 def make_number_reader(lowest: int, highest: int) -> Callable[[str], int]:
     """Return a function that reads an argument as a whole number between two bounds."""
 
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and lowest <= int(text) <= highest):
-            raise ArgumentTypeError(f"must be a number from {lowest:,} to {highest:,}, not {text!r}")
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(highest))
+        if not (is_number and lowest <= int(text) <= highest):
+            raise ArgumentTypeError(f"must be a number from {lowest:,} to {highest:,}, not {text[:70]!r}")
         return int(text)
 
     return read
 
 
 read_limit = make_number_reader(1, MOST_LINES)
+read_row_id = make_number_reader(0, 2**63 - 1)
+
+
+def read_text(text: str) -> str:
+    """Read a text that the database can search for, such as an id."""
+    if len(text) > MOST_CHARACTERS:
+        raise ArgumentTypeError(f"must have at most {MOST_CHARACTERS:,} characters, not {len(text):,}")
+    # An argument that is not UTF-8 arrives with half characters. PostgreSQL takes neither these nor U+0000.
+    if "\0" in text or text != text.encode(errors="replace").decode():
+        raise ArgumentTypeError(f"must be text in UTF-8 without U+0000, not {text[:70]!r}")
+    return text
+
+
+def read_email(text: str) -> str:
+    """Read the address of an operator, which may be empty."""
+    try:
+        if text:
+            validate_email(read_text(text))
+    except ValidationError:
+        raise ArgumentTypeError(f"must be an email address, not {text[:70]!r}") from None
+    if len(text) > LONGEST_EMAIL:
+        raise ArgumentTypeError(f"must have at most {LONGEST_EMAIL} characters, not {len(text)}")
+    return text
+
+
+def read_days(text: str) -> float:
+    """Read a number of days, also of parts of one."""
+    try:
+        return float(read_text(text))
+    except ValueError:
+        raise ArgumentTypeError(f"must be a number of days, not {text[:70]!r}") from None
 
 
 def read_name(text: str) -> str:
@@ -128,4 +179,6 @@ def read_time(text: str) -> datetime:
         time = datetime.fromisoformat(text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ArgumentTypeError(f"must be a time such as 2026-11-21T03:00 or an age such as 15m: {text!r}") from None
+        raise ArgumentTypeError(
+            f"must be a time such as 2026-11-21T03:00 or an age such as 15m: {text[:70]!r}"
+        ) from None

@@ -61,20 +61,30 @@ def number(least: int) -> Callable[[str], int]:
     return parse
 
 
+def text(value: str) -> str:
+    """Return the text of an option."""
+    # An argument that is not UTF-8 arrives with half characters, which no JSON and no URL can have.
+    if "\0" in value or value != value.encode(errors="replace").decode():
+        raise ArgumentTypeError(f"must be text in UTF-8 without U+0000, not {value[:40]!r}")
+    return value
+
+
 def seconds(text: str) -> float:
     """Return the seconds of an option."""
     with suppress(ValueError):
         value = float(text)
         if 0 < value <= 1e9:
             return value
-    raise ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
+    raise ArgumentTypeError(f"must be a number of seconds above 0, not {text[:40]!r}")
 
 
 def add_connection(parser: ArgumentParser) -> None:
     """Add the address, and the options that every verb takes."""
-    parser.add_argument("url", help="the address of the agent, or that of its card")
+    parser.add_argument("url", type=text, help="the address of the agent, or that of its card")
     parser.add_argument("--json", action="store_true", help="print JSON of A2A 1.0, a line for each result")
-    parser.add_argument("--token-file", metavar="FILE", help=f"a file with the bearer token, in place of ${TOKEN}")
+    parser.add_argument(
+        "--token-file", type=text, metavar="FILE", help=f"a file with the bearer token, in place of ${TOKEN}"
+    )
     parser.add_argument("--a2a-version", choices=VERSIONS, help="use this version only")
     parser.add_argument("--binding", choices=(RPC, REST, SOCKET), help="use this binding only")
     parser.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for each call (30)")

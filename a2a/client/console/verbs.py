@@ -8,7 +8,7 @@ import orjson
 
 from a2a.client import Client, Trust, errors
 from a2a.client.addresses import HTTP, check_address
-from a2a.client.console import FAILED, OK, WAITS, Options, Verb, WrongUsage, add_connection, number, read_text
+from a2a.client.console import FAILED, OK, WAITS, Options, Verb, WrongUsage, add_connection, number, read_text, text
 from a2a.client.console.output import Output, safe_json
 from a2a.client.console.smoke import check
 from a2a.client.stream import Stream
@@ -27,9 +27,9 @@ def _exit_code(state: TaskState | None) -> int:
 
 def _message_arguments(parser: ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("text", help="the message")
-    parser.add_argument("--task", metavar="ID", help="continue this task")
-    parser.add_argument("--context", metavar="ID", help="continue this conversation")
+    parser.add_argument("text", type=text, help="the message")
+    parser.add_argument("--task", type=text, metavar="ID", help="continue this task")
+    parser.add_argument("--context", type=text, metavar="ID", help="continue this conversation")
 
 
 def _send_arguments(parser: ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def _send_arguments(parser: ArgumentParser) -> None:
 
 def _task_arguments(parser: ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("task", help="the id of the task")
+    parser.add_argument("task", type=text, help="the id of the task")
 
 
 def _tail_arguments(parser: ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def _tail_arguments(parser: ArgumentParser) -> None:
 
 def _list_arguments(parser: ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--context", metavar="ID", help="tasks of this conversation")
+    parser.add_argument("--context", type=text, metavar="ID", help="tasks of this conversation")
     parser.add_argument("--state", choices=[state.value for state in TaskState], help="tasks in this state")
     parser.add_argument("--limit", type=number(1), default=50, metavar="N", help="the largest number of tasks (50)")
 
@@ -57,13 +57,17 @@ def _list_arguments(parser: ArgumentParser) -> None:
 def _card_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=("show", "verify"), help="print the card, or verify its signatures")
     add_connection(parser)
-    parser.add_argument("--keys", metavar="FILE", help="a JWK Set to verify with")
-    parser.add_argument("--host", action="append", default=[], help="a host whose key sets are trusted (jku)")
+    parser.add_argument("--keys", type=text, metavar="FILE", help="a JWK Set to verify with")
+    parser.add_argument(
+        "--host", type=text, action="append", default=[], help="a host whose key sets are trusted (jku)"
+    )
 
 
 def _check_arguments(parser: ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--send", metavar="TEXT", help="also send this message, wait for its task, and stream it")
+    parser.add_argument(
+        "--send", type=text, metavar="TEXT", help="also send this message, wait for its task, and stream it"
+    )
 
 
 # -------------------------------------------------------------------- verbs

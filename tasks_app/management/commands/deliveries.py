@@ -9,7 +9,15 @@ from django.db.models import Model
 
 from a2a.notices import names_of
 from tasks_app import webhooks
-from tasks_app.management.arguments import add_examples, add_limit, add_operator, read_ids, read_operator
+from tasks_app.management.arguments import (
+    add_examples,
+    add_limit,
+    add_operator,
+    read_ids,
+    read_operator,
+    read_row_id,
+    read_text,
+)
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Delivery, DeliveryTry, Webhook
 from tasks_app.models.webhooks import language_of
@@ -53,25 +61,31 @@ class Command(DatabaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("list", help="list the newest deliveries")
         listing.add_argument("--state", choices=[state for state, _ in Delivery.STATES], help="only in this state")
-        listing.add_argument("--task", metavar="TASK_ID", help="only of this task")
-        listing.add_argument("--webhook", metavar="WEBHOOK_ID", help="only to this webhook")
+        listing.add_argument("--task", type=read_text, metavar="TASK_ID", help="only of this task")
+        listing.add_argument("--webhook", type=read_text, metavar="WEBHOOK_ID", help="only to this webhook")
         add_limit(listing)
         show = verbs.add_parser("show", help="show a delivery with its body and its tries")
-        show.add_argument("id", help="the id of the delivery")
+        show.add_argument("id", type=read_text, help="the id of the delivery")
         webhooks = verbs.add_parser("webhooks", help="list the newest webhooks, without their secrets")
         webhooks.add_argument("--state", choices=[state for state, _ in Webhook.STATES], help="only in this state")
-        webhooks.add_argument("--task", metavar="TASK_ID", help="only of this task")
-        webhooks.add_argument("--host", help="only with this host in the address, such as hooks.example.com")
-        webhooks.add_argument("--key", type=int, metavar="KEY_ID", help="only registered with this API key")
-        webhooks.add_argument("--credential", help="only registered with this credential, such as oidc:3")
+        webhooks.add_argument("--task", type=read_text, metavar="TASK_ID", help="only of this task")
+        webhooks.add_argument(
+            "--host", type=read_text, help="only with this host in the address, such as hooks.example.com"
+        )
+        webhooks.add_argument("--key", type=read_row_id, metavar="KEY_ID", help="only registered with this API key")
+        webhooks.add_argument(
+            "--credential", type=read_text, help="only registered with this credential, such as oidc:3"
+        )
         add_limit(webhooks)
         for name, verb in VERBS.items():
             parser = verbs.add_parser(name, help=verb.help)
             metavar = "id" if verb.model is Delivery else "webhook_id"
-            parser.add_argument("ids", nargs="+", metavar=metavar, help="the ids, or - to read them from the input")
+            parser.add_argument(
+                "ids", type=read_text, nargs="+", metavar=metavar, help="the ids, or - to read them from the input"
+            )
             add_operator(parser)
         secret = verbs.add_parser("secret", help="print the secret that signs the deliveries of a webhook")
-        secret.add_argument("id", metavar="webhook_id", help="the id of the webhook")
+        secret.add_argument("id", type=read_text, metavar="webhook_id", help="the id of the webhook")
         add_operator(secret)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from tasks_app.exchanges import responses
 from tasks_app.ids import uuid7_at
-from tasks_app.management.arguments import add_examples, add_since, make_number_reader, read_limit
+from tasks_app.management.arguments import add_examples, add_since, make_number_reader, read_limit, read_text
 from tasks_app.management.database_command import DEFAULT_LINES, DatabaseCommand
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
@@ -38,6 +38,7 @@ class Command(DatabaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "id",
+            type=read_text,
             metavar="list|ID",
             help='"list" for the newest; or the id of an exchange, request, RPC or task, or the reference in an error',
         )
@@ -54,17 +55,19 @@ class Command(DatabaseCommand):
             choices=(*Exchange.OUTCOMES, NO_ANSWER),
             help="only with this outcome; none: no answer recorded",
         )
-        filters.add_argument("--method", help="only of this method, by its JSON-RPC name even for REST")
+        filters.add_argument("--method", type=read_text, help="only of this method, by its JSON-RPC name even for REST")
         filters.add_argument(
             "--status",
             type=make_number_reader(100, 599),
             metavar="HTTP",
             help="only with this HTTP status, such as 401",
         )
-        filters.add_argument("--door", help="only through this door: http, rest, link or websocket")
-        filters.add_argument("--dialect", help="only in this dialect, such as a2a-0.3")
-        filters.add_argument("--caller", help="only from the principal of this name")
-        filters.add_argument("--peer", metavar="ADDRESS", help="only from this network address, such as 192.0.2.7")
+        filters.add_argument("--door", type=read_text, help="only through this door: http, rest, link or websocket")
+        filters.add_argument("--dialect", type=read_text, help="only in this dialect, such as a2a-0.3")
+        filters.add_argument("--caller", type=read_text, help="only from the principal of this name")
+        filters.add_argument(
+            "--peer", type=read_text, metavar="ADDRESS", help="only from this network address, such as 192.0.2.7"
+        )
         add_since(filters)
         parser.add_argument(
             "--limit",

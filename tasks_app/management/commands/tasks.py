@@ -22,6 +22,7 @@ from tasks_app.management.arguments import (
     read_ids,
     read_limit,
     read_operator,
+    read_text,
 )
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Event, RelayedTask, Run, Task
@@ -44,20 +45,28 @@ class Command(DatabaseCommand):
         )
         verbs = parser.add_subparsers(dest="verb", required=True)
         show = verbs.add_parser("show", help="show everything about a task, or about the tasks of a context")
-        show.add_argument("id", help="the id of a task or a context, or the reference in the error of a failure")
+        show.add_argument(
+            "id", type=read_text, help="the id of a task or a context, or the reference in the error of a failure"
+        )
         show.add_argument("--limit", type=read_limit, help=f"the most tasks to print; {lookup.CANDIDATES} by default")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
-        cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+        cancel.add_argument(
+            "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
+        )
         add_operator(cancel)
         link = verbs.add_parser("link", help="make a link by which anyone can follow a task in a browser, for a time")
-        link.add_argument("id", help="the id of the task")
-        link.add_argument("--seconds", help="the time until it expires; A2A_LINK_SECONDS by default and at most")
-        link.add_argument("--a2a-version", help="the A2A version of the events; the newest by default")
+        link.add_argument("id", type=read_text, help="the id of the task")
+        link.add_argument(
+            "--seconds", type=read_text, help="the time until it expires; A2A_LINK_SECONDS by default and at most"
+        )
+        link.add_argument("--a2a-version", type=read_text, help="the A2A version of the events; the newest by default")
         add_operator(link)
         listing = verbs.add_parser("list", help="list the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState], help="only in this state")
-        listing.add_argument("--agent", help="only of this agent")
-        listing.add_argument("--reference", help="only with this reference in the error message of a failure")
+        listing.add_argument("--agent", type=read_text, help="only of this agent")
+        listing.add_argument(
+            "--reference", type=read_text, help="only with this reference in the error message of a failure"
+        )
         add_since(listing)
         add_limit(listing)
 

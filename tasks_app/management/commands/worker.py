@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from tasks_app.hints.dispatch import celery_app, queues_of_agents
+from tasks_app.management.arguments import read_text
 from tasks_app.management.database_command import DatabaseCommand
 
 
@@ -18,7 +19,9 @@ class Command(DatabaseCommand):
     requires_migrations_checks = False  # `handle` checks them after the settings, whose errors come first
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--queues", default="", help="queues to run, separated by commas; all by default")
+        parser.add_argument(
+            "--queues", type=read_text, default="", help="queues to run, separated by commas; all by default"
+        )
         parser.add_argument(
             "--processes",
             type=int,

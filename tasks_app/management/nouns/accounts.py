@@ -9,7 +9,16 @@ from django.core.management.base import CommandError
 
 from tasks_app.callers.scopes import OWN
 from tasks_app.callers.service_accounts import CERTIFICATE
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes, read_time
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    read_name,
+    read_operator,
+    read_row_id,
+    read_scopes,
+    read_text,
+    read_time,
+)
 from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
@@ -19,8 +28,10 @@ from tasks_app.operators.audit import Operator
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     add = verbs.add_parser("add", help="register an account for the subject of tokens or of a certificate")
-    add.add_argument("issuer", help=f"the `iss` of its tokens, as in A2A_ISSUERS; or {CERTIFICATE}")
-    add.add_argument("subject", help="the `sub` of its tokens; or sha256:, uri:, dns:, email: or dn: and a name")
+    add.add_argument("issuer", type=read_text, help=f"the `iss` of its tokens, as in A2A_ISSUERS; or {CERTIFICATE}")
+    add.add_argument(
+        "subject", type=read_text, help="the `sub` of its tokens; or sha256:, uri:, dns:, email: or dn: and a name"
+    )
     add.add_argument(
         "--principal", type=read_name, required=True, help="the principal in whose name it calls; created if new"
     )
@@ -33,7 +44,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default="*",
         help=f"the most scopes that it may have: {' '.join(OWN)}, those of ACP and of agents; * (all) by default",
     )
-    add.add_argument("--language", metavar="NAME", help="the language of calls that name no version, as of a key")
+    add.add_argument(
+        "--language", type=read_name, metavar="NAME", help="the language of calls that name no version, as of a key"
+    )
     add_operator(add)
     add_limit(verbs.add_parser("list", help="list the newest accounts"))
     _add_id(verbs.add_parser("disable", help="refuse an account until it is enabled again"))
@@ -44,7 +57,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_id(parser: ArgumentParser) -> None:
-    parser.add_argument("id", type=int, help="the id of the account, as printed by `accounts list`")
+    parser.add_argument("id", type=read_row_id, help="the id of the account, as printed by `accounts list`")
     add_operator(parser)
 
 

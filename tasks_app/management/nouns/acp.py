@@ -9,6 +9,7 @@ import orjson
 from django.core.management.base import CommandError
 
 from a2a.dialects.acp import schema
+from tasks_app.management.arguments import read_text
 from tasks_app.management.nouns import Noun, Printer
 
 CHECKS = {"card": schema.card_faults, "request": schema.request_faults}
@@ -20,7 +21,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs.add_parser("schema", help="print the JSON Schema of requests, answers and cards")
     for verb in CHECKS:
         check = verbs.add_parser(verb, help=f"print all faults of a {verb} in a file; exit code 1 if it has any")
-        check.add_argument("file", help="a file with one JSON value, or - for standard input")
+        check.add_argument("file", type=read_text, help="a file with one JSON value, or - for standard input")
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from tasks_app.management.arguments import add_limit, add_since
+from tasks_app.management.arguments import add_limit, add_since, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models.acts import Act
 
@@ -13,10 +13,12 @@ COLUMNS = ("id", "at", "operator", "door", "verb", "kind", "object_id", "name", 
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--operator", help="only acts of this operator")
-    parser.add_argument("--verb", help='only acts of this kind, such as cancel or "send again"')
-    parser.add_argument("--kind", help="only acts on rows of this kind: task, delivery, webhook, API key or user")
-    parser.add_argument("--id", dest="object_id", help="only acts on the row with this id")
+    parser.add_argument("--operator", type=read_text, help="only acts of this operator")
+    parser.add_argument("--verb", type=read_text, help='only acts of this kind, such as cancel or "send again"')
+    parser.add_argument(
+        "--kind", type=read_text, help="only acts on rows of this kind: task, delivery, webhook, API key or user"
+    )
+    parser.add_argument("--id", type=read_text, dest="object_id", help="only acts on the row with this id")
     add_since(parser)
     add_limit(parser)
 

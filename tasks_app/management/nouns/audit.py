@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from tasks_app.audit.export import Window, export
-from tasks_app.management.arguments import add_since, read_time
+from tasks_app.management.arguments import add_since, read_text, read_time
 from tasks_app.management.nouns import Noun, Printer
 
 
@@ -17,7 +17,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     command.add_argument(
         "--until", type=read_time, metavar="TIME", help="list only what is older than a time or an age"
     )
-    command.add_argument("--caller", metavar="NAME", help="only calls of this principal: its name, or TENANT/NAME")
+    command.add_argument(
+        "--caller", type=read_text, metavar="NAME", help="only calls of this principal: its name, or TENANT/NAME"
+    )
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from tasks_app.management.arguments import (
     make_number_reader,
     read_ids,
     read_operator,
+    read_text,
 )
 from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import Batch
@@ -23,11 +24,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="list the batches, newest first")
     listing.add_argument("--state", choices=[state.value for state in STATES], help="only those in a state")
-    listing.add_argument("--owner", help="only those of a principal, such as olga or acme/olga")
+    listing.add_argument("--owner", type=read_text, help="only those of a principal, such as olga or acme/olga")
     add_since(listing)
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its first items")
-    show.add_argument("id")
+    show.add_argument("id", type=read_text)
     show.add_argument(
         "--after",
         type=make_number_reader(1, 999_999_999),
@@ -36,10 +37,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="the items behind so many, in place of the first",
     )
     show.add_argument(
-        "--limit", type=int, default=LIMIT, choices=range(1, MOST + 1), metavar="ITEMS", help=f"at most {MOST} items"
+        "--limit", type=make_number_reader(1, MOST), default=LIMIT, metavar="ITEMS", help=f"at most {MOST} items"
     )
     cancel = verbs.add_parser("cancel", help="cancel batches with their items at work")
-    cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+    cancel.add_argument(
+        "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
+    )
     add_operator(cancel)
 
 

@@ -49,7 +49,7 @@ def _read_amount(text: str) -> int:
     try:
         return parse_usd(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"{error}: {text!r}") from None
+        raise ArgumentTypeError(f"{error}: {text[:70]!r}") from None
 
 
 def _set(printer: Printer, options: dict[str, Any]) -> None:

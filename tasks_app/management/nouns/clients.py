@@ -15,7 +15,9 @@ from tasks_app.management.arguments import (
     make_number_reader,
     read_name,
     read_operator,
+    read_row_id,
     read_scopes,
+    read_text,
 )
 from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import OAuthClient
@@ -51,6 +53,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     add.add_argument(
         "--redirect",
+        type=read_text,
         action="append",
         default=[],
         metavar="URI",
@@ -76,7 +79,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_id(parser: ArgumentParser) -> None:
-    parser.add_argument("id", type=int, help="the id of the client, as printed by `clients list`")
+    parser.add_argument("id", type=read_row_id, help="the id of the client, as printed by `clients list`")
     add_operator(parser)
 
 

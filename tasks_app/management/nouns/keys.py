@@ -9,7 +9,17 @@ from django.core.management.base import CommandError
 
 from a2a import languages
 from tasks_app.callers import scopes
-from tasks_app.management.arguments import UNITS, add_limit, add_operator, read_name, read_operator, read_scopes
+from tasks_app.management.arguments import (
+    UNITS,
+    add_limit,
+    add_operator,
+    read_days,
+    read_name,
+    read_operator,
+    read_row_id,
+    read_scopes,
+    read_text,
+)
 from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import ApiKey
 from tasks_app.operators.keys import find_key, make_key, rotate_key
@@ -31,15 +41,17 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default="*",
         help=f"scopes separated by spaces: {' '.join(scopes.OWN)}, those of ACP and of agents; * (all) by default",
     )
-    create.add_argument("--days", type=float, help="days until the key expires; it never expires by default")
+    create.add_argument("--days", type=read_days, help="days until the key expires; it never expires by default")
     create.add_argument(
         "--language",
+        type=read_name,
         metavar="NAME",
         help="the language of calls that name no version, if it has their method: "
         f"{', '.join(languages.ALL.pinnable)}; by default the method decides",
     )
     create.add_argument(
         "--networks",
+        type=read_text,
         default="",
         metavar="CIDR",
         help='networks that calls may come from, such as "10.1.0.0/16 2001:db8::/32"; by default any',
@@ -47,12 +59,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_operator(create)
     add_limit(verbs.add_parser("list", help="list the newest keys"))
     revoke = verbs.add_parser("revoke", help="revoke a key at once")
-    revoke.add_argument("id", type=int, help="the id of the key, as printed by `keys list`")
+    revoke.add_argument("id", type=read_row_id, help="the id of the key, as printed by `keys list`")
     add_operator(revoke)
     rotate = verbs.add_parser(
         "rotate", help="make a key with the rights of another, which expires after an overlap, and print it"
     )
-    rotate.add_argument("key", metavar="NAME", help="the name of the key, or its id")
+    rotate.add_argument("key", type=read_name, metavar="NAME", help="the name of the key, or its id")
     rotate.add_argument(
         "--overlap",
         type=_read_hours,
@@ -67,7 +79,7 @@ def _read_hours(text: str) -> float:
     """Read an age such as 24h as hours."""
     age = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
     if age is None:
-        raise ArgumentTypeError(f"must be an age such as 30m, 24h or 7d: {text!r}")
+        raise ArgumentTypeError(f"must be an age such as 30m, 24h or 7d: {text[:70]!r}")
     return timedelta(**{UNITS[age[2]]: int(age[1])}) / timedelta(hours=1)
 
 

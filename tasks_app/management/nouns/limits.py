@@ -5,7 +5,14 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    make_number_reader,
+    read_name,
+    read_operator,
+    read_row_id,
+)
 from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
@@ -28,7 +35,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_operator(change)
     add_limit(verbs.add_parser("list", help="list the newest limits"))
     remove = verbs.add_parser("remove", help="remove a limit, so that the settings apply again")
-    remove.add_argument("id", type=int, help="the id of the limit, as printed by `limits list`")
+    remove.add_argument("id", type=read_row_id, help="the id of the limit, as printed by `limits list`")
     add_operator(remove)
 
 

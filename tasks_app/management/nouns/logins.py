@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, read_operator
+from tasks_app.management.arguments import add_limit, add_operator, read_operator, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import WrongLogins
 from tasks_app.operators import columns, logins
@@ -15,7 +15,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     add_limit(verbs.add_parser("list", help="list users and addresses with wrong logins, newest first"))
     unlock = verbs.add_parser("unlock", help="let a user or an address log in again without a wait")
-    unlock.add_argument("value", help="the user name or the address, as printed by `logins list`")
+    unlock.add_argument("value", type=read_text, help="the user name or the address, as printed by `logins list`")
     add_operator(unlock)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_operator
+from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_operator, read_text
 from tasks_app.management.nouns import Noun, Printer, find_row, owned_line
 from tasks_app.models import MemoryEntry
 from tasks_app.operators import columns, lookup
@@ -16,9 +16,9 @@ read_id = make_number_reader(1, 999_999_999)
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="list the entries without their values, newest first")
-    listing.add_argument("--owner", help="only those of a principal, such as olga or acme/olga")
-    listing.add_argument("--namespace", help="only those of a namespace")
-    listing.add_argument("--key", help="only those of a key")
+    listing.add_argument("--owner", type=read_text, help="only those of a principal, such as olga or acme/olga")
+    listing.add_argument("--namespace", type=read_text, help="only those of a namespace")
+    listing.add_argument("--key", type=read_text, help="only those of a key")
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its value, whose secrets are masked, and its owner's room")
     show.add_argument("id", type=read_id)

@@ -7,7 +7,15 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    make_number_reader,
+    read_name,
+    read_operator,
+    read_row_id,
+    read_text,
+)
 from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import OperatorToken
 from tasks_app.operators import second_factor, tokens, users
@@ -16,10 +24,15 @@ from tasks_app.operators import second_factor, tokens, users
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     token = verbs.add_parser("token", help="make a token of an operator and print it; it cannot be printed again")
-    token.add_argument("user", metavar="name", help="the name of the operator, as printed by `users list`")
+    token.add_argument(
+        "user", type=read_text, metavar="name", help="the name of the operator, as printed by `users list`"
+    )
     token.add_argument("--name", type=read_name, default="command line", help="the program that will use it")
     token.add_argument(
-        "--code", default="", help="a code of the operator's second factor; needed where A2A_SECOND_FACTOR is on"
+        "--code",
+        type=read_text,
+        default="",
+        help="a code of the operator's second factor; needed where A2A_SECOND_FACTOR is on",
     )
     token.add_argument(
         "--days",
@@ -35,7 +48,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_operator(token)
     add_limit(verbs.add_parser("list", help="list the newest tokens"))
     revoke = verbs.add_parser("revoke", help="revoke a token at once")
-    revoke.add_argument("id", type=int, help="the id of the token, as printed by `operators list`")
+    revoke.add_argument("id", type=read_row_id, help="the id of the token, as printed by `operators list`")
     add_operator(revoke)
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from django.core.management.base import CommandError
 
 from tasks_app.callers.rules import KINDS, Kind
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
+from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_row_id, read_text
 from tasks_app.management.nouns import Noun, Printer, find_row, missing_row
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
@@ -22,14 +22,16 @@ def _add_arguments(parser: ArgumentParser) -> None:
         change = verbs.add_parser(verb, help=f"{verb} names of a kind; other names of the kind need a permission then")
         change.add_argument("principal", type=read_name, help="the principal; * for all principals of the tenant")
         change.add_argument("kind", choices=KINDS)
-        change.add_argument("pattern", help="a name, or the beginning of names and an asterisk, such as report-*")
+        change.add_argument(
+            "pattern", type=read_text, help="a name, or the beginning of names and an asterisk, such as report-*"
+        )
         change.add_argument(
             "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
         )
         add_operator(change)
     add_limit(verbs.add_parser("list", help="list the newest permissions"))
     remove = verbs.add_parser("remove", help="remove a permission")
-    remove.add_argument("id", type=int, help="the id of the permission, as printed by `permissions list`")
+    remove.add_argument("id", type=read_row_id, help="the id of the permission, as printed by `permissions list`")
     add_operator(remove)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
+from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Receiver
 
@@ -20,7 +20,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         ("forget", "forget answers, so that the receivers are asked before their next deliveries"),
     ):
         verb = verbs.add_parser(name, help=purpose)
-        verb.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+        verb.add_argument(
+            "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
+        )
         add_operator(verb)
 
 

@@ -7,11 +7,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from tasks_app.management.arguments import read_text
 from tasks_app.management.nouns import Noun, Printer
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("page", nargs="?", default="", help="the page to print, such as settings; all by default")
+    parser.add_argument(
+        "page", type=read_text, nargs="?", default="", help="the page to print, such as settings; all by default"
+    )
     parser.add_argument("--write", action="store_true", help="write the pages to docs/reference instead")
 
 

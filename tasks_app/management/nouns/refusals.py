@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from tasks_app.exchanges.refusals import address_of_search
-from tasks_app.management.arguments import add_limit, add_since
+from tasks_app.management.arguments import add_limit, add_since, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Refusals
 
@@ -12,7 +12,9 @@ COLUMNS = ("minute", "address", "unauthenticated", "limited", "invalid", "record
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--address", help="only calls from this IP address; one of IPv6 stands for its /64 network")
+    parser.add_argument(
+        "--address", type=read_text, help="only calls from this IP address; one of IPv6 stands for its /64 network"
+    )
     add_since(parser)
     add_limit(parser)
 

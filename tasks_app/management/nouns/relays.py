@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import transaction
 
-from tasks_app.management.arguments import add_operator, read_operator, read_scopes
+from tasks_app.management.arguments import add_operator, read_input, read_operator, read_scopes, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.masking import site
 from tasks_app.models import Relay, RelayedTask
@@ -22,16 +22,20 @@ def _add_arguments(parser: ArgumentParser) -> None:
     login = verbs.add_parser(
         "login", help="store credentials, sealed; the secret is read from the standard input, or asked for"
     )
-    login.add_argument("name", help="the name of the relay")
-    login.add_argument("--header", help="send the secret in this header; by default it is a bearer token")
+    login.add_argument("name", type=read_text, help="the name of the relay")
     login.add_argument(
-        "--token-url", help="get tokens here by the client credentials grant of OAuth 2; the secret is the client's"
+        "--header", type=read_text, help="send the secret in this header; by default it is a bearer token"
     )
-    login.add_argument("--client-id", help="the client id for the token endpoint")
+    login.add_argument(
+        "--token-url",
+        type=read_text,
+        help="get tokens here by the client credentials grant of OAuth 2; the secret is the client's",
+    )
+    login.add_argument("--client-id", type=read_text, help="the client id for the token endpoint")
     login.add_argument("--scopes", type=read_scopes, help="scopes for the token endpoint, separated by spaces")
     add_operator(login)
     logout = verbs.add_parser("logout", help="delete the credentials of a relay")
-    logout.add_argument("name", help="the name of the relay")
+    logout.add_argument("name", type=read_text, help="the name of the relay")
     add_operator(logout)
 
 
@@ -90,7 +94,7 @@ def _login(printer: Printer, options: dict[str, Any]) -> None:
 
 def _read_secret() -> str:
     """Return the secret from the terminal, without an echo, or from the standard input."""
-    secret = (getpass("Secret: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
+    secret = (getpass("Secret: ") if sys.stdin.isatty() else read_input()).strip()
     if not secret or not secret.isascii() or not secret.isprintable():
         raise CommandError("The secret is empty, or has characters that no HTTP header can carry.")
     return secret

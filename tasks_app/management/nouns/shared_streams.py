@@ -6,7 +6,14 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from a2a.shared_streams import SharedStreamState
-from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    make_number_reader,
+    read_ids,
+    read_operator,
+    read_text,
+)
 from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import SharedStream
 from tasks_app.operators import columns
@@ -19,10 +26,15 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing.add_argument("--state", choices=[state.value for state in SharedStreamState], help="only those in a state")
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its participants and its newest chunks")
-    show.add_argument("id")
-    show.add_argument("--before", type=int, metavar="NUMBER", help="the chunks before a number, in place of the newest")
+    show.add_argument("id", type=read_text)
     show.add_argument(
-        "--limit", type=int, default=LIMIT, choices=range(1, MOST + 1), metavar="CHUNKS", help=f"at most {MOST} chunks"
+        "--before",
+        type=make_number_reader(1, 2**31 - 1),
+        metavar="NUMBER",
+        help="the chunks before a number, in place of the newest",
+    )
+    show.add_argument(
+        "--limit", type=make_number_reader(1, MOST), default=LIMIT, metavar="CHUNKS", help=f"at most {MOST} chunks"
     )
     for name, purpose in (
         ("close", "close shared streams for good"),
@@ -30,7 +42,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         ("resume", "resume shared streams that are paused"),
     ):
         verb = verbs.add_parser(name, help=purpose)
-        verb.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+        verb.add_argument(
+            "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
+        )
         add_operator(verb)
 
 

@@ -7,7 +7,16 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_name, read_operator, read_scopes
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    read_ids,
+    read_input,
+    read_name,
+    read_operator,
+    read_scopes,
+    read_text,
+)
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.models.states import SlackQuestionState
@@ -40,16 +49,16 @@ def _add_arguments(parser: ArgumentParser) -> None:
         _add_team(verbs.add_parser(verb, help=purpose))
     mapping = verbs.add_parser("map", help="give the questions of one user a caller of their own")
     _add_team(mapping)
-    mapping.add_argument("user", help="the id of the user in Slack, such as U0123ABCD")
+    mapping.add_argument("user", type=read_text, help="the id of the user in Slack, such as U0123ABCD")
     _add_caller(mapping)
     unmapping = verbs.add_parser("unmap", help="give the questions of a user the caller of the workspace again")
     _add_team(unmapping)
-    unmapping.add_argument("user", help="the id of the user in Slack")
+    unmapping.add_argument("user", type=read_text, help="the id of the user in Slack")
     questions = verbs.add_parser("questions", help="list the newest questions, with the state of their replies")
     questions.add_argument(
         "--state", choices=[state.value for state in SlackQuestionState], help="only those in a state"
     )
-    questions.add_argument("--task", help="only that of a task")
+    questions.add_argument("--task", type=read_text, help="only that of a task")
     add_limit(questions)
     for verb, purpose in (
         ("send-again", "send replies again that have failed"),
@@ -57,7 +66,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     ):
         acting = verbs.add_parser(verb, help=purpose)
         acting.add_argument(
-            "ids", nargs="+", metavar="id", help="the ids of questions, or - to read them from the input"
+            "ids",
+            type=read_text,
+            nargs="+",
+            metavar="id",
+            help="the ids of questions, or - to read them from the input",
         )
         add_operator(acting)
 
@@ -70,7 +83,7 @@ def _add_caller(parser: ArgumentParser) -> None:
 
 
 def _add_team(parser: ArgumentParser) -> None:
-    parser.add_argument("team", help="the id of the workspace, as printed by `slack list`")
+    parser.add_argument("team", type=read_text, help="the id of the workspace, as printed by `slack list`")
     add_operator(parser)
 
 
@@ -93,7 +106,7 @@ def _read_secrets() -> tuple[str, str]:
     """Return the bot token and the signing secret from the terminal, without an echo, or from the standard input."""
     if sys.stdin.isatty():
         return getpass("Bot token: ").strip(), getpass("Signing secret (empty: that of the settings): ").strip()
-    lines = [line.strip() for line in sys.stdin.read().splitlines() if line.strip()]
+    lines = [line.strip() for line in read_input().splitlines() if line.strip()]
     if not 1 <= len(lines) <= 2:
         raise CommandError("Write the bot token, and perhaps the signing secret, each on a line of its own.")
     return lines[0], lines[1] if len(lines) > 1 else ""

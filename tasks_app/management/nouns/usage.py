@@ -3,15 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from tasks_app.management.arguments import add_limit, add_since, add_until
+from tasks_app.management.arguments import add_limit, add_since, add_until, read_text
 from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import Usage
 from tasks_app.operators import columns, lookup
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--correlation", help="only the calls with this correlation id")
-    parser.add_argument("--channel", help="only calls from this channel")
+    parser.add_argument("--correlation", type=read_text, help="only the calls with this correlation id")
+    parser.add_argument("--channel", type=read_text, help="only calls from this channel")
     add_since(parser)
     add_until(parser)
     add_limit(parser)

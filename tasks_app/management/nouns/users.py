@@ -7,7 +7,15 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    read_email,
+    read_name,
+    read_operator,
+    read_scopes,
+    read_text,
+)
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
@@ -22,7 +30,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     make.add_argument(
         "--role", action="append", choices=ROLES, default=[], help="a role; may be given several times; none by default"
     )
-    make.add_argument("--email", default="", help="the address of the operator; empty by default")
+    make.add_argument("--email", type=read_email, default="", help="the address of the operator; empty by default")
     _add_reach(make)
     add_operator(make)
     helps = {
@@ -37,7 +45,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     }
     for verb, text in helps.items():
         parser = verbs.add_parser(verb, help=text)
-        parser.add_argument("name", help="the name of the operator")
+        parser.add_argument("name", type=read_text, help="the name of the operator")
         if verb == "role":
             parser.add_argument("roles", nargs="*", choices=[*ROLES, []], metavar="role", help=", ".join(ROLES))
         if verb == "reach":
@@ -54,10 +62,16 @@ def _add_link(parser: ArgumentParser) -> None:
 
 
 def _add_reach(parser: ArgumentParser) -> None:
-    parser.add_argument("--tenant", action="append", default=[], help="a tenant; may be given several times")
+    parser.add_argument(
+        "--tenant", type=read_name, action="append", default=[], help="a tenant; may be given several times"
+    )
     parser.add_argument("--all-tenants", action="store_true", help="every tenant, also those to come")
     parser.add_argument(
-        "--agent", action="append", default=[], help="only tasks of this agent; may be given several times"
+        "--agent",
+        type=read_name,
+        action="append",
+        default=[],
+        help="only tasks of this agent; may be given several times",
     )
 
 

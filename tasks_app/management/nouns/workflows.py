@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from a2a.workflows import WorkflowState
 from tasks_app.exchanges.redaction import redact
-from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator
+from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator, read_text
 from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import Workflow
 from tasks_app.operators import columns
@@ -20,9 +20,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing.add_argument("--state", choices=[state.value for state in WorkflowState], help="only those in a state")
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its tasks and their results")
-    show.add_argument("id")
+    show.add_argument("id", type=read_text)
     cancel = verbs.add_parser("cancel", help="end workflows for good, and cancel their unfinished tasks")
-    cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+    cancel.add_argument(
+        "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
+    )
     add_operator(cancel)
 
 
