@@ -51,8 +51,7 @@ def _sentences() -> Iterator[tuple[str, str]]:
 
 
 def _spot_of(work: quick.Work, late: quick.Late) -> Spot | None:
-    is_task = isinstance(work, asyncio.Task)
-    frames = waiting_frames(work.get_coro()) if is_task else frames_of(thread_of(late.run))
+    frames = waiting_frames(work.get_coro()) if isinstance(work, asyncio.Task) else frames_of(thread_of(late.run))
     return spot_of(frames, late.run.agent.function)
 
 
