@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.text import reveal
 
-SHOWN = 5
-"""Ids that no row can have which a message shows."""
+MOST_MESSAGES = 5
+"""Messages about ids that no row can have, at most."""
 
 
 class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
@@ -31,7 +31,7 @@ class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
         form = request.POST.copy()
         form.setlist(ACTION_CHECKBOX_NAME, [id for id in selected if id not in wrong])
         request.POST = form  # type: ignore[assignment]  # Django reads it like the one that it was copied from
-        for id in wrong[:SHOWN]:
+        for id in wrong[:MOST_MESSAGES]:
             self.message_user(request, f"There is no {self.opts.verbose_name} {reveal(id[:100])}.", messages.ERROR)
 
 

@@ -147,6 +147,13 @@ def read_days(text: str) -> float:
         raise ArgumentTypeError(f"must be a number of days, not {text[:70]!r}") from None
 
 
+def give_readers(parser: ArgumentParser, **readers: Callable[[str], Any]) -> None:
+    """Have arguments that one of Django's commands has added read by these functions, by their names."""
+    for action in parser._actions:
+        if action.dest in readers:
+            action.type = readers[action.dest]
+
+
 def read_name(text: str) -> str:
     """Read a name that fits every name column."""
     if not (1 <= len(text) <= 64 and text.strip() and text.isprintable()):

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from typing import Any
 
 import httpx
 import orjson
@@ -112,6 +113,22 @@ async def test_a_date_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) 
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("details", "wait"),
+    [
+        ([{"reason": "RATE_LIMITED", "metadata": {"retryAfter": "7"}}], 7.0),
+        ({"reason": "RATE_LIMITED", "retryAfter": 7}, 7.0),
+        ({"reason": "RATE_LIMITED", "retryAfter": "soon"}, 0.1),
+        ({"reason": "RATE_LIMITED", "retryAfter": "-7"}, 0.1),
+    ],
+)
+async def test_details_say_how_long_to_wait_where_no_header_does(details: Any, wait: float) -> None:
+    fake = FakeClock()
+    async with faulty(error(-38008, "Too much", details, 429), DONE) as server, rpc(server, fake) as client:
+        await client.send("Hi")
+    assert fake.pauses == [wait]
 
 
 async def test_a_server_that_asks_for_a_long_pause_is_not_called_again() -> None:

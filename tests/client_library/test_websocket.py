@@ -373,28 +373,6 @@ async def test_a_refused_handshake_says_how_long_to_wait() -> None:
     assert fake.pauses == [7.0, 7.0, 7.0]
 
 
-@pytest.mark.parametrize(
-    ("details", "wait"),
-    [
-        ([{"reason": "RATE_LIMITED", "metadata": {"retryAfter": "7"}}], 7.0),
-        ({"reason": "RATE_LIMITED", "retryAfter": 7}, 7.0),
-        ({"reason": "RATE_LIMITED", "retryAfter": "soon"}, 0.1),
-        ({"reason": "RATE_LIMITED", "retryAfter": "-7"}, 0.1),
-    ],
-)
-async def test_a_refusal_in_a_frame_says_how_long_to_wait(details: Any, wait: float) -> None:
-    async def act(connection: ServerConnection, wire: Json) -> None:
-        if len(server.asked) == 1:
-            await tell(connection, wire, error={"code": -38008, "message": "Too much", "data": details})
-        else:
-            await tell(connection, wire, result=task())
-
-    fake = FakeClock()
-    async with socket(act) as server, client_of(server, fake) as client:
-        await client.get_task("t")
-    assert fake.pauses == [wait]
-
-
 async def test_a_server_that_does_not_answer_a_handshake_is_given_up_in_time() -> None:
     async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)

@@ -10,38 +10,14 @@ from django.core.management import CommandError
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.models import Delivery, Event, Process, Task, Webhook
+from tasks_app.models import Delivery, Event, Task, Webhook
+from tests.commands.doctoring import AGO, doctor, process, worked_on
 from tests.conftest import Person
-from tests.operations.rows import addition, chunk, creation, status, wish
+from tests.operations.rows import addition, status
 from tests.operations.webhooks import hooked, task
-from tests.support.commands import run, text_of
+from tests.support.commands import text_of
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-AGO = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def _lanes(transactional_db: None) -> Any:
-    """Real lanes, and no check that the logs are whole: they are damaged here."""
-    yield
-    bridge.stop()
-
-
-def doctor(*words: str) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
-    """Return the findings, the closing line and the exit code."""
-    (*findings, end), _, code = run("a2a", "doctor", "--json", *words)
-    return findings, end, code
-
-
-def worked_on(owner: Person, *, key: str = "k") -> str:
-    """Return the id of a task with five events that an agent works on."""
-    item = creation(owner, key)
-    bridge.do(item)
-    (read,) = bridge.do(wish(1))
-    assert item.task
-    for event in (chunk("one", append=False), chunk("two"), status(TaskState.WORKING, "on it")):
-        bridge.do(addition(item.task.id, event, fence=read.fence))
-    return item.task.id
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("open_lanes")]
 
 
 def test_a_system_that_is_well_has_no_findings(owner: Person) -> None:
@@ -184,13 +160,6 @@ def test_deliveries_that_no_time_is_set_for_are_found(owner: Person, settings: A
     (found,) = doctor()[0]
     assert (found["kind"], found["subject"]) == ("delivery", Webhook.objects.get().pk)
     assert "retry" in found["remedy"]
-
-
-def process(**values: Any) -> str:
-    """Return the name of a process that has just been seen."""
-    now = clock.now()
-    fields = {"name": "host:1:ab", "role": "worker", "version": "1", "started_at": now - AGO, "seen_at": now}
-    return Process.objects.create(**fields | values).name
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The doctor names rows that it cannot read, and examines all others."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,12 +10,10 @@ from django.db import OperationalError, connection
 from tasks_app import clock
 from tasks_app.doctor import Examination, Finding, examination, examine, guard, logs, work
 from tasks_app.models import Event, Process, Task
-from tests.commands.test_doctor import _lanes, doctor, process, worked_on
+from tests.commands.doctoring import AGO, doctor, process, worked_on
 from tests.conftest import Person
 
-__all__ = ["_lanes"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-AGO = timedelta(hours=1)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("open_lanes")]
 Change = Callable[[str], Any]
 
 

@@ -1,7 +1,6 @@
 """Agents for faults; a server under test loads them through A2A_AGENT_MODULES."""
 
 import asyncio
-import contextlib
 import ctypes
 import os
 import signal
@@ -164,31 +163,6 @@ async def blocks_the_doors(run: Run, seconds: float) -> str:
     """Blocks the loop of all callers, inside the call."""
     time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
     return "at last"
-
-
-@agent(quick=True)
-async def ignores_its_end(run: Run) -> None:
-    """Goes on inside the call for ever, whatever cancels it."""
-    while True:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(1)
-
-
-@agent(quick=True)
-async def exits_in_a_subtask(run: Run) -> None:
-    """Exits in an asyncio task of its own, inside the call, as a library that parses arguments does."""
-
-    async def parse() -> None:
-        sys.exit(2)
-
-    await asyncio.gather(parse())
-
-
-@agent(quick=True)
-async def cancels_everything(run: Run) -> None:
-    """Cancels all tasks of the loop of all callers."""
-    for task in asyncio.all_tasks():
-        task.cancel()
 
 
 @agent(timeout=2)

@@ -87,3 +87,28 @@ def starts_processes(run: Run) -> Iterator[Any]:
         os._exit(0)
     yield {"pid": os.getpid(), "pids": [os.getpid(), program.pid, fork]}
     program.wait()
+
+
+@agent(quick=True)
+async def ignores_its_end(run: Run) -> None:
+    """Goes on inside the call for ever, whatever cancels it."""
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
+
+
+@agent(quick=True)
+async def exits_in_a_subtask(run: Run) -> None:
+    """Exits in an asyncio task of its own, inside the call, as a library that parses arguments does."""
+
+    async def parse() -> None:
+        sys.exit(2)
+
+    await asyncio.gather(parse())
+
+
+@agent(quick=True)
+async def cancels_everything(run: Run) -> None:
+    """Cancels all tasks of the loop of all callers."""
+    for task in asyncio.all_tasks():
+        task.cancel()

@@ -21,6 +21,7 @@ from tests.support import servers
 KEY = "tdk_for-the-fault-tests"
 START_SECONDS = 120.0
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
+HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:

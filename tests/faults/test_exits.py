@@ -7,12 +7,13 @@ import pytest
 
 from tests.faults.clients import client, envelope, inputs, listening, state, words
 from tests.faults.conftest import Start
+from tests.faults.nodes import HOSTILE
 
 pytestmark = pytest.mark.fault
 
 
 async def test_an_exit_inside_a_call_fails_that_call_and_nobody_else_notices(start: Start) -> None:
-    node = await start()
+    node = await start(**HOSTILE)
     talk = {"message": inputs(words=30, pause=0.1)}
     async with client(node) as caller, listening(caller, "SendStreamingMessage", talk, agent="talks") as listener:
         await listener.count(3)
@@ -29,7 +30,7 @@ async def test_an_exit_inside_a_call_fails_that_call_and_nobody_else_notices(sta
 
 
 async def test_a_server_that_ends_without_a_signal_says_so_by_its_exit_code(start: Start) -> None:
-    node = await start()
+    node = await start(**HOSTILE)
     sending = {"message": inputs()}
     async with client(node) as caller:
         with suppress(httpx.TransportError):

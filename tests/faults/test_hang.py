@@ -9,11 +9,11 @@ import pytest
 
 from tests.faults.clients import Client, client, ended, inputs, state, words
 from tests.faults.conftest import Plant, Start
+from tests.faults.nodes import HOSTILE
 
 pytestmark = pytest.mark.fault
-AGENTS_FILE = Path(__file__).with_name("agents.py")
+AGENTS_FILE, HOSTILE_FILE = (Path(__file__).with_name(f"{name}.py") for name in ("agents", "hostile_agents"))
 """Loaded by the nodes only."""
-HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
 
 
 def pid_of(task: dict[str, Any]) -> int:
@@ -141,7 +141,7 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
 @pytest.mark.finds("agent ignores-cancel", "(ignores-cancel)")
 async def test_agents_that_ignore_cancellation_are_named_and_fail_in_time(start: Start) -> None:
     node = await start(A2A_ASYNC_SLOTS="2", **HOSTILE)
-    where = line_of("ignores_cancel", "await asyncio.sleep", AGENTS_FILE.with_name("hostile_agents.py"))
+    where = line_of("ignores_cancel", "await asyncio.sleep", HOSTILE_FILE)
     async with client(node) as caller:
         began = time.monotonic()
         late, canceled = [await caller.send("ignores-cancel") for _ in range(2)]
@@ -194,12 +194,12 @@ async def test_a_quick_agent_that_blocks_all_callers_is_named(start: Start) -> N
 
 @pytest.mark.finds("agent ignores-its-end", "(ignores-its-end)")
 async def test_a_quick_agent_that_ignores_its_end_is_answered_for_and_named(start: Start) -> None:
-    node = await start()
+    node = await start(**HOSTILE)
     async with client(node) as caller:
         reply = await caller.result("SendMessage", {"message": inputs()}, agent="ignores-its-end")
         assert words(reply["task"]).startswith("A quick agent has 2 seconds")
         await node.logs("beyond its time; 1 of its 32 places are taken")
-        name = f"quick agent ignores-its-end at {line_of('ignores_its_end', 'asyncio.sleep')}"
+        name = f"quick agent ignores-its-end at {line_of('ignores_its_end', 'asyncio.sleep', HOSTILE_FILE)}"
         code, text = await readiness(caller)
         assert (code, f"doors: {name} (task {reply['task']['id']}) has gone on for" in text) == (200, True), text
     assert await node.stop() == 0, "it does not keep the process"

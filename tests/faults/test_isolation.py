@@ -11,11 +11,10 @@ import pytest
 
 from tests.faults.clients import PATIENCE, Client, client, ended, inputs, message, state, words
 from tests.faults.conftest import Start
-from tests.faults.nodes import Node
+from tests.faults.nodes import HOSTILE, Node
 
 pytestmark = pytest.mark.fault
 GRACE = 1.0
-HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
 
 
 def data_of(task: dict[str, Any]) -> Any:

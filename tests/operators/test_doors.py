@@ -18,7 +18,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import operator
 from tests.support.callers import find_caller
-from tests.transports.admin.pages import registered
+from tests.transports.admin.pages import ACTIONS, registered
 
 pytestmark = pytest.mark.django_db
 SPELLINGS: dict[str, dict[str, str]] = {
@@ -60,8 +60,6 @@ READING = {
 """The commands that list a resource, where they are not `a2a RESOURCE list`."""
 MAKING = ("add", "create", "make", "set")
 """Verbs of commands that make rows."""
-ACTIONS = {"cancel_selected": "cancel", "refuse_former_tokens": "not_before"}
-"""The verbs of actions of the admin, where they have another name."""
 NO_RESOURCE = {Group: "the roles come with `migrate`, and `users role` gives them"}
 """Pages of the admin without a resource, and why."""
 

@@ -15,10 +15,9 @@ from tasks_app.operators import proof
 from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tests.operators.codes import code_of, enrolled, forget_wrong_codes
 from tests.operators.people import operator, program
-from tests.operators.test_doors import ACTIONS
 from tests.support.commands import printed
 from tests.support.hand import Hand
-from tests.transports.admin.pages import registered
+from tests.transports.admin.pages import ACTIONS, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("whole_step")]
 PASSWORD = "correct horse battery staple"

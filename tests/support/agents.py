@@ -8,7 +8,7 @@ from typing import Any
 from a2a.agents import agent
 from a2a.run import Retry, Run
 from a2a.types import Extension, Part, Skill
-from tests.support import phase_agents, zone_agents  # noqa: F401  # registers them
+from tests.support import filling_agents, phase_agents, zone_agents  # noqa: F401  # registers them
 
 SECRET = "hunter2: the password in the traceback"
 """The words of an agent that fails. No caller may see them."""
@@ -347,33 +347,6 @@ async def writes(run: Run, chunks: int, size: int) -> AsyncIterator[Any]:
     """Writes so many chunks of a size."""
     for _ in range(chunks):
         yield "x" * size
-
-
-async def _fill(run: Run) -> AsyncIterator[Any]:
-    """Write a thousand actions of the kind that the message names, each with a thousand characters."""
-    text = "x" * 1_000
-    for _ in range(1_000):
-        match run.text:
-            case "data":
-                yield run.artifact({"text": text})
-            case "metadata":
-                yield run.artifact("short", metadata={"text": text})
-            case _:
-                yield run.status(text)
-
-
-@agent
-async def fills(run: Run) -> AsyncIterator[Any]:
-    """Writes without pauses what is no text of an artifact."""
-    async for action in _fill(run):
-        yield action
-
-
-@agent(quick=True)
-async def fills_quickly(run: Run) -> AsyncIterator[Any]:
-    """Writes the same within the call."""
-    async for action in _fill(run):
-        yield action
 
 
 PIECES = ("  Once", " upon", "\n\na", " ", "time\u2028", ".\n")

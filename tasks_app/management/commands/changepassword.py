@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.management.commands.changepassword import Command as DjangoCommand
 from django.core.management.base import CommandParser
 
-from tasks_app.management.arguments import add_operator, read_operator
+from tasks_app.management.arguments import add_operator, give_readers, read_operator, read_text
 from tasks_app.operators import users
 
 
@@ -15,6 +15,7 @@ class Command(DjangoCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
+        give_readers(parser, username=read_text)
         add_operator(parser)
 
     def handle(self, *args: Any, **options: Any) -> str | None:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 from django.db.models.signals import post_save
 
-from tasks_app.management.arguments import add_operator, read_operator
+from tasks_app.management.arguments import add_operator, give_readers, read_email, read_operator, read_text
 from tasks_app.operators.audit import Change, record_acts
 
 
@@ -16,6 +16,7 @@ class Command(DjangoCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
+        give_readers(parser, username=read_text, email=read_email)
         add_operator(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -6,6 +6,9 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
+ACTIONS = {"cancel_selected": "cancel", "refuse_former_tokens": "not_before"}
+"""The verbs of actions of the admin, where they have another name."""
+
 
 def registered() -> dict[type[Any], Any]:
     """Return the pages of each model that has some, in the order of the models' names."""
