@@ -1,4 +1,4 @@
-"""What tests of the doctor need."""
+"""Fixtures for tests of the doctor."""
 
 from collections.abc import Iterator
 
