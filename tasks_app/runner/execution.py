@@ -19,27 +19,21 @@ from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
 from a2a.events import MessageAdded
-from a2a.run import Preferences, Run, preferences_of
+from a2a.run import Run
 from a2a.scribe import Scribe
-from a2a.spending import Spending
 from a2a.states import TaskState
-from a2a.types import Message, Role, Task
+from a2a.types import Role
 from tasks_app import clock
-from tasks_app.callers.access import owner_for_agents
 from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import RunRow
-from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import ReadEvents, TaskRead, change
-from tasks_app.event_log.conversation import conversation_of
-from tasks_app.files import run_files
-from tasks_app.ids import own_context, uuid7
+from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
-from tasks_app.memory.runs import memory_of
-from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import retries
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.play import play
+from tasks_app.runner.preparing import prepare_run
 from tasks_app.runner.quick import explain, failed_row, warn_of
 from tasks_app.runner.retries import (
     Attempt,
@@ -47,6 +41,7 @@ from tasks_app.runner.retries import (
     is_transient,
     judge_error,
     judge_interruption,
+    judge_loss,
     judge_outage,
     judge_release,
     judge_timeout,
@@ -57,7 +52,7 @@ from tasks_app.runner.store import AWAY
 from tasks_app.runner.writer import Ending, Writer
 
 log = logging.getLogger(__name__)
-Stop = Literal["lost", "released", "cut off"]
+Stop = Literal["lost", "released", "cut off", "crashed"]
 RELEASE_PATIENCE = 0.5
 """Seconds for which a process that ends asks again for a row that another transaction has locked."""
 CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
@@ -85,6 +80,8 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         """The reason why it was stopped from outside."""
+        self.crash: AgentCrashed | None = None
+        """The error of a run that was stopped because it crashed."""
         self.was_called = False
         """True once the agent's function was called, so that this attempt counts."""
         self.finishing = False
@@ -140,6 +137,14 @@ class Execution:
     def cut_off(self) -> None:
         """Stop because no write was accepted for longer than a lease. The end is written once writes are accepted."""
         self._stop("cut off")
+
+    def crash_by(self, error: BaseException) -> None:
+        """Fail because an asyncio task or a callback of the agent raised an exception that ends loops. Called on the
+        thread of its loop."""
+        if not self.finishing and not self.stop:
+            self.crash = AgentCrashed(repr(error))
+            self.crash.__cause__ = error
+            self._stop("crashed")
 
     def _stop(self, why: Stop) -> None:
         if self.finishing or self.stop:
@@ -209,6 +214,8 @@ class Execution:
         except asyncio.CancelledError:
             if writer.end_state is not None and self.stop != "lost":
                 return Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
+            if self.crash and self.stop != "lost":
+                return self._failed(self.crash)
             if self.stop == "cut off":
                 return self._ending_by(judge_outage(self._attempt, settings.A2A_LEASE_SECONDS))
             if self.stop == "released":
@@ -228,6 +235,8 @@ class Execution:
                 self.was_called = True
                 self.deadline = time.monotonic() + self.read.timeout
                 await play(run, writer.accept, self.seat)
+            if self.crash:
+                raise asyncio.CancelledError
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
             return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row(TaskState.REJECTED.value))
@@ -259,40 +268,13 @@ class Execution:
             self.writer.task = task
         messages = [message for message in task.history if message.role is Role.USER]
         scribe.artifact_id = f"answer-{len(messages)}"
-        preferences = preferences_of(self.read.wants)
-        if preferences.caller is None:
-            sender = await bridge.ask(DoSlowly(lambda: owner_for_agents(self.read.owner_id), self.read.owner_id))
-            preferences = replace(preferences, caller=sender)
-        self.run = Run(
-            self.agent,
-            task_id=self.task_id,
-            context_id=task.context_id,
-            message=messages[-1],
-            attempt=self.read.attempt,
-            history=_history(task),
-            artifacts=task.artifacts,
-            conversation=await self._conversation(task, len(messages), preferences),
-            metadata=task.metadata,
-            preferences=preferences,
-            files=run_files,
-            secrets=run_secrets,
-            spending=Spending(self.read.budget, self.read.spent),
-            memory=memory_of(self.read),
-        )
+        self.run = await prepare_run(self.read, self.agent, task, messages)
         if self.writer:
             self.writer.inbox = self.run.inbox
             self.writer.watch(self.run.spending)
         if self.is_look_due:
             self._look()
         return self.run
-
-    async def _conversation(self, task: Task, messages: int, preferences: Preferences) -> tuple[Message, ...]:
-        """Return the context's messages of other tasks. A context of its own with one message has none."""
-        if messages == 1 and self.read.document.context_id == own_context(self.task_id):
-            return ()
-        owner_id, agents = self.read.owner_id, preferences.caller.agents if preferences.caller else None
-        read = DoSlowly(lambda: conversation_of(owner_id, task.context_id, self.task_id, agents), owner_id)
-        return await bridge.ask(read, patience=settings.A2A_LEASE_SECONDS)
 
     def _row(self, outcome: str) -> RunRow:
         return RunRow(
@@ -337,8 +319,15 @@ class Execution:
 
     async def overrun(self, how: str, stack: str) -> None:
         """Fail the run unless it was stopped. Called on another loop, because its agent goes on after its deadline."""
-        if not self.finishing and not self.stop:
-            await self._end_outside(self._time_out(stack, how))
+        if not self.finishing and (self.crash or not self.stop):
+            await self._end_outside(self._failed(self.crash) if self.crash else self._time_out(stack, how))
+            self.stop = "lost"
+
+    async def end_with_loop(self) -> None:
+        """Judge the run as lost, because the thread of its loop has ended. Called on another loop."""
+        if self.stop != "lost" and self.task and not self.task.done():
+            lost = self._ending_by(judge_loss(self._attempt))
+            await self._end_outside(self._failed(self.crash) if self.crash else lost)
             self.stop = "lost"
 
     def is_overdue(self, seconds: float) -> bool:
@@ -363,6 +352,7 @@ class Execution:
             actor="runner",
             fence=self.read.fence,
             attempts=ending.attempts,
+            delay=ending.delay,
             run=ending.run,
             files=writer.files if writer else [],
             position=writer.position if writer else None,
@@ -392,7 +382,3 @@ def start_together(runs: Sequence[Execution], place: RunLoop, on_end: Callable[[
 
     if movable := [run for run in runs if run.move(place)]:
         place.call(begin, movable)
-
-
-def _history(task: Task) -> tuple[Message, ...]:
-    return (*task.history, task.status.message) if task.status.message else task.history

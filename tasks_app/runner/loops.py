@@ -2,10 +2,13 @@
 no runs but its own. The runner has one more, on which no agent ever runs."""
 
 import asyncio
+import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable
 
+log = logging.getLogger(__name__)
 MAX_STUCK = 8
 """Stuck loops that a process replaces, at most. After that an agent with a stuck loop gets no other: its tasks are left
 to other processes."""
@@ -45,12 +48,32 @@ class Pulse:
         return 0.0 if since is None else time.monotonic() - since
 
 
+class LastingLoop(asyncio.SelectorEventLoop):
+    """An event loop that its agents cannot stop."""
+
+    is_ending = False
+    """True once its owner has ended it."""
+
+    def stop(self) -> None:
+        """Stop if the owner has ended the loop. Another caller ends itself, as by `sys.exit`."""
+        if not self.is_ending:
+            raise SystemExit("An agent has called stop() of its event loop.")
+        super().stop()
+
+
+OnExit = Callable[[BaseException], object]
+
+
 class RunLoop(Pulse):
     """An event loop and its thread."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(asyncio.new_event_loop())
+    loop: LastingLoop
+
+    def __init__(self, name: str, on_exit: OnExit | None = None) -> None:
+        super().__init__(LastingLoop())
         self.name = name
+        self.on_exit = on_exit
+        """The function that gets each SystemExit and KeyboardInterrupt of a task or callback, on the loop's thread."""
         self.thread = threading.Thread(target=self._live, name=f"loop-{name}", daemon=True)
 
     def start(self) -> "RunLoop":
@@ -59,19 +82,40 @@ class RunLoop(Pulse):
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.close()
+        try:
+            while not self.loop.is_ending:
+                self._run()
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        except BaseException:
+            log.exception("the event loop of agent %s has ended", self.name)
+        with contextlib.suppress(Exception):  # An agent may have closed what the loop works with.
+            self.loop.close()
+
+    def _run(self) -> None:
+        """Run the loop until its end, or until a task or callback raises an exception for which asyncio leaves the
+        loop. The loop is whole then: it has lost no other callback, and can be run again."""
+        try:
+            self.loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:
+            if self.on_exit is not None:
+                self.on_exit(error)
+
+    @property
+    def is_dead(self) -> bool:
+        """True once its thread has ended by an error."""
+        return not self.loop.is_ending and not self.thread.is_alive()
 
     def stop(self) -> None:
         """Stop the loop after its current callback."""
+        self.loop.is_ending = True
         self.call(self.loop.stop)
 
 
 class Loops:
     """The loops of the async agents. The first run of an agent starts its loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_exit: OnExit) -> None:
+        self.on_exit = on_exit
         self.lock = threading.Lock()
         self.current: dict[str, RunLoop] = {}
         """The loop of each agent, by its name."""
@@ -82,9 +126,13 @@ class Loops:
         """Return the loop for new runs of the agent."""
         with self.lock:
             place = self.current.get(agent)
-            if place is None:
-                place = self.current[agent] = RunLoop(agent).start()
+            if place is None or place.is_dead:
+                place = self._start(agent)
             return place
+
+    def _start(self, agent: str) -> RunLoop:
+        place = self.current[agent] = RunLoop(agent, self.on_exit).start()
+        return place
 
     def all(self) -> list[RunLoop]:
         with self.lock:
@@ -100,7 +148,7 @@ class Loops:
         with self.lock:
             if self.current.get(place.name) is place and len(self.stuck) < MAX_STUCK:
                 self.stuck.append(place)
-                self.current[place.name] = RunLoop(place.name).start()
+                self._start(place.name)
 
     def forget(self, place: RunLoop) -> None:
         """Stop a loop that was replaced, once it goes on again and has no run."""
@@ -109,6 +157,14 @@ class Loops:
                 return
             self.stuck.remove(place)
         place.stop()
+
+    def bury(self, place: RunLoop) -> None:
+        """Forget a loop whose thread has ended."""
+        with self.lock:
+            if self.current.get(place.name) is place:
+                del self.current[place.name]
+            if place in self.stuck:
+                self.stuck.remove(place)
 
     def stop(self) -> None:
         for place in self.all():

@@ -24,6 +24,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log import Claim, Demand, TaskRead, recover
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution, start_together
+from tasks_app.runner.exits import fail_culprit
 from tasks_app.runner.heartbeat import Heartbeat
 from tasks_app.runner.isolation import warm, warm_up
 from tasks_app.runner.loops import Loops, RunLoop
@@ -61,7 +62,7 @@ class Runner:
         """Tasks and fences of runs whose end could not be written. No lost claim accounts for their leases."""
         self.control: RunLoop | None = None
         """The loop on which no agent runs."""
-        self.loops = Loops()
+        self.loops = Loops(fail_culprit)
         self.threads = ThreadPoolExecutor(1)
         self.heartbeat = Heartbeat(self.worker, self.running)
         self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._on_end, self._leave)

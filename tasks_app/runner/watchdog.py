@@ -1,5 +1,5 @@
-"""Finds agents that block an event loop, or keep a slot beyond their time, and names them to operators. It fails a run
-at its timeout whose agent blocks its loop or ignores its cancellation. It ends a process that is helpless."""
+"""Finds agents that block or end an event loop, or keep a slot beyond their time, and names them to operators. It
+fails a run at its timeout whose agent blocks its loop or ignores its cancellation. It ends a helpless process."""
 
 import asyncio
 import logging
@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from types import FrameType
 
 from django.conf import settings
@@ -86,6 +87,10 @@ class Watchdog:
         """Loops that were at the same run in two looks."""
         self.free: dict[RunLoop, float] = {}
         """Loops that were stuck and replaced, with the time since when they go on."""
+        self.deaths: dict[str, float] = {}
+        """The time when the loop of each agent last ended, by the agent's name."""
+        self.stranded: set[Execution] = set()
+        """Runs that are being ended because their loop has."""
         self.overdue: set[Execution] = set()
         """Runs that were overdue in the last look."""
         self.keeps: dict[Execution, Blocking] = {}
@@ -110,6 +115,7 @@ class Watchdog:
     def stop(self) -> None:
         self.stopping.set()
         self.suspects, self.blocks, self.free, self.overdue, self.keeps = {}, {}, {}, set(), {}
+        self.deaths, self.stranded = {}, set()
 
     def _live(self) -> None:
         while not self.stopping.wait(LOOK):
@@ -123,6 +129,7 @@ class Watchdog:
         runs: defaultdict[RunLoop | None, list[Execution]] = defaultdict(list)
         for run in self.at_work():
             runs[run.place].append(run)
+        self._look_for_deaths(runs)
         for place in self.loops.all():
             if place.silence > LATE:
                 self._suspect(place, runs[place])
@@ -162,6 +169,29 @@ class Watchdog:
             return
         if self.free.pop(place, None) is not None:
             self.loops.forget(place)
+
+    def _look_for_deaths(self, runs: Mapping[RunLoop | None, list[Execution]]) -> None:
+        """Forget loops whose threads have ended. Their runs are lost, and those that had not begun get another loop."""
+        self.stranded.intersection_update(chain.from_iterable(runs.values()))
+        for place in {*self.loops.all(), *filter(None, runs)} - {self.control}:
+            if not place.is_dead:
+                continue
+            self.loops.bury(place)
+            self.deaths[place.name] = time.monotonic()
+            for table in (self.suspects, self.blocks, self.free):
+                table.pop(place, None)
+            for run in runs.get(place, []):
+                if run.task is None:
+                    start_together([run], self.loops.of(place.name), self.on_run_end)
+                elif run not in self.stranded:
+                    self._end_with_loop(run)
+
+    def _end_with_loop(self, run: Execution) -> None:
+        if self.control is None:
+            return
+        self.stranded.add(run)
+        future = asyncio.run_coroutine_threadsafe(run.end_with_loop(), self.control.loop)
+        future.add_done_callback(lambda _: self.on_run_end(run))
 
     # ---------------------------------------------------------------- overdue
 
@@ -240,7 +270,12 @@ class Watchdog:
             for item in list(self.keeps.values())
             if item.seconds > LATE
         ]
-        return blocks + keeps
+        deaths = [
+            f"runner: the event loop of agent {name} ended {seconds:.0f} s ago, and its runs with it; it gets another"
+            for name, since in list(self.deaths.items())
+            if (seconds := time.monotonic() - since) < REPEAT
+        ]
+        return blocks + keeps + deaths
 
     # ---------------------------------------------------------------- helpless
 

@@ -25,6 +25,32 @@ async def ignores_cancel(run: Run, times: int = 1000) -> AsyncIterator[Any]:
     await asyncio.sleep(600)
 
 
+@agent(timeout=30)
+async def exits_apart(run: Run, how: str) -> AsyncIterator[Any]:
+    """Ends its event loop from an asyncio task of its own, as a library does that was made for programs."""
+    yield "begun"
+    loop = asyncio.get_running_loop()
+
+    async def part() -> None:
+        await asyncio.sleep(0.1)
+        match how:
+            case "exit":
+                sys.exit(2)
+            case "interrupt":
+                raise KeyboardInterrupt
+            case "stop":
+                loop.stop()
+            case "break":
+                loop._selector.close()  # type: ignore[attr-defined]  # that is the fault
+
+    if how == "wait":
+        await asyncio.sleep(3)
+    else:
+        work = loop.create_task(part())
+        await asyncio.sleep(600)
+        await work
+
+
 def hurt_in_message(number: signal.Signals) -> None:
     """Send this process a signal as soon as its main thread is in the middle of a message."""
 

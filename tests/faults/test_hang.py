@@ -170,6 +170,46 @@ async def test_an_agent_that_heeds_a_later_cancellation_frees_its_slot(start: St
     assert "keeps a slot for async agents. Let asyncio.CancelledError end it. It is at " in node.log
 
 
+async def test_a_part_that_exits_fails_its_run_at_once_and_no_other(start: Start) -> None:
+    node = await start(**HOSTILE)
+    async with client(node) as caller:
+        neighbour = await caller.send("exits-apart", how="wait")
+        await caller.state(neighbour, "TASK_STATE_WORKING")
+        for how, cause in EXITS.items():
+            began = time.monotonic()
+            task = await ended(caller, await caller.send("exits-apart", how=how))
+            assert time.monotonic() - began < 3, "not by its timeout"
+            assert words(task).startswith("The agent failed. Reference: ")
+            (run,) = (await node.shown(task["id"]))["runs"]
+            assert (run["outcome"], cause in run["traceback"], "in part" in run["traceback"]) == ("failed", True, True)
+        assert state(await ended(caller, neighbour)) == "TASK_STATE_COMPLETED"
+    assert [run["outcome"] for run in (await node.shown(neighbour))["runs"]] == ["completed"]
+
+
+EXITS = {
+    "exit": "SystemExit: 2",
+    "interrupt": "KeyboardInterrupt",
+    "stop": "SystemExit: An agent has called stop() of its event loop.",
+}
+
+
+@pytest.mark.finds("event loop of agent exits-apart")
+async def test_the_runs_of_a_broken_loop_are_lost_and_the_next_get_another(start: Start) -> None:
+    node = await start(A2A_ASYNC_SLOTS="2", **HOSTILE)
+    async with client(node) as caller:
+        neighbour = await caller.send("exits-apart", how="wait")
+        await caller.state(neighbour, "TASK_STATE_WORKING")
+        broken = await caller.send("exits-apart", how="break")
+        for task_id in (broken, neighbour):
+            assert words(await ended(caller, task_id)).startswith("The worker was lost while the agent was at work")
+            assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["lost"]
+        code, text = await readiness(caller)
+        assert (code, "runner: the event loop of agent exits-apart ended" in text) == (200, True), text
+        for _ in range(2):
+            later = await caller.send("exits-apart", how="wait")
+            assert state(await ended(caller, later)) == "TASK_STATE_COMPLETED", "both slots are free"
+
+
 @pytest.mark.slow
 @pytest.mark.finds("agent hung-apart", "(hung-apart)")
 async def test_a_forked_process_whose_run_hangs_is_replaced(plant: Plant) -> None:

@@ -16,7 +16,7 @@ from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Claim, Demand, claim, create_many
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
-from tasks_app.runner.execution import Execution
+from tasks_app.runner.execution import Execution, start_together
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.runner import Runner, runner
 from tests.conftest import PATIENCE, Person, until
@@ -156,7 +156,7 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
     run = Execution(read, registry.get(read.agent), "w", ThreadPoolExecutor(1))
     place, over = RunLoop("apart").start(), threading.Event()
     getattr(run, why)()
-    run.start(place, lambda _: over.set())
+    start_together([run], place, lambda _: over.set())
     assert over.wait(PATIENCE)
     place.stop()
     assert not run.was_called
@@ -170,9 +170,7 @@ def test_an_agent_not_called_without_the_database_keeps_its_attempt(
     whole, number = DoSlowly.do_many, itertools.count()
 
     def perform(items: Sequence[Any]) -> list[Any]:
-        if any("Execution._conversation" in getattr(item.function, "__qualname__", "") for item in items) and not next(
-            number
-        ):
+        if any("_conversation" in getattr(item.function, "__qualname__", "") for item in items) and not next(number):
             raise OperationalError("the connection is closed")
         return whole(items)
 
