@@ -5,6 +5,7 @@ Celery knows nothing of runs. A message only wakes a worker; leases and the drai
 
 import logging
 import mmap
+import multiprocessing
 import os
 import signal
 import sys
@@ -32,6 +33,10 @@ LONGER = 3600.0
 """Seconds beyond the longest timeout of an agent after which Redis delivers a message again."""
 POLL_SECONDS = 0.2
 """Seconds between two looks of a working child at whether its worker stops."""
+
+
+MAIN_PROCESS = multiprocessing.current_process()
+"""Python's record of the process that imports this module: that of the worker."""
 
 
 class Life:
@@ -119,8 +124,16 @@ def report_ready(**_: Any) -> None:
 @signals.worker_process_init.connect
 def start_child(**_: Any) -> None:
     Life.forked, runner.alone = True, True
+    _allow_processes()
     runner.quiet.set()
     _start("child")
+
+
+def _allow_processes() -> None:
+    """Let a child start the processes of agents. Celery's billiard has put its own record of the child in the place of
+    Python's: that of a daemon, which may not start any, with a key that Python cannot pass on. The worker's will do."""
+    python: Any = multiprocessing.process
+    python._current_process = MAIN_PROCESS
 
 
 def _start(role: services.Role) -> None:

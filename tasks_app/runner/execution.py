@@ -30,7 +30,7 @@ from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.runner import retries
-from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
+from tasks_app.runner.isolation import NotStarted, ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.play import play
 from tasks_app.runner.preparing import prepare_run
@@ -288,11 +288,10 @@ class Execution:
 
     def _failed(self, error: Exception) -> Ending:
         """Judge an error of the agent: the end of the task, or a pause before the next attempt."""
+        if isinstance(error, NotStarted):
+            return self._postpone("The process of the agent could not be started.", error.__cause__)
         if not self.was_called and isinstance(error, AWAY):
-            sentence = "task %s fence %d: its agent was not called, the database is away: %s"
-            log.warning(sentence, self.task_id, self.read.fence, error)
-            verdict = judge_release(self._attempt, "The database was away before the agent was called.")
-            return self._ending_by(verdict)._replace(delay=retries.spread(retries.BACKOFF))
+            return self._postpone("The database was away before the agent was called.", error)
         words, reference = explain(f"task {self.task_id} fence {self.read.fence}", self.task_id, self.read.agent, error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may succeed.
         transient = isinstance(error, AgentCrashed) or is_transient(self.agent, error) or is_transient_there(error)
@@ -301,6 +300,11 @@ class Execution:
         if isinstance(error, ProcessCrashed):
             row = replace(row, outcome="crashed")
         return Ending(verdict.event, row, verdict.delay)
+
+    def _postpone(self, why: str, cause: BaseException | None) -> Ending:
+        """Release the task for a while, because of a fault of this process."""
+        log.warning("task %s fence %d: its agent was not called. %s %r", self.task_id, self.read.fence, why, cause)
+        return self._ending_by(judge_release(self._attempt, why))._replace(delay=retries.spread(retries.BACKOFF))
 
     def _ending_by(self, verdict: Verdict) -> Ending:
         return Ending(verdict.event, self._row(verdict.outcome), verdict.delay, verdict.attempts)

@@ -4,14 +4,12 @@ harms no other run."""
 
 import contextlib
 import logging
-import multiprocessing
 import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Generator, Iterator
-from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from queue import SimpleQueue
 from typing import assert_never
@@ -21,7 +19,7 @@ from django.conf import settings
 
 from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
-from tasks_app.hints import hints
+from tasks_app.runner.fork_server import CONTEXT, cool_down, start_server
 from tasks_app.runner.pipe import (
     PIECE,
     STOP,
@@ -50,10 +48,6 @@ WORDS = 4096
 """Bytes of a child's standard error that are kept for the error of a crash, at most."""
 KILLED = 5.0
 """Seconds for a killed process to end."""
-_CONTEXT = multiprocessing.get_context("forkserver")
-_warming = threading.Lock()
-warm = threading.Event()
-"""Set once a child starts within milliseconds. Before that no such task is claimed: loading would use its timeout."""
 
 
 class AgentRaised(Exception):
@@ -74,29 +68,13 @@ class ProcessCrashed(AgentCrashed):
     """The process of an agent ended before the agent did: by a signal, or by an exit."""
 
 
-def warm_up() -> None:
-    """Start the server that forks the children, wait until it has loaded Django and all agents, and set `warm`."""
-    try:
-        _start_server()
-        with _warming:
-            # The server forks only when everything is loaded.
-            first = _CONTEXT.Process(target=os.getpid, name="warm-up")
-            first.start()
-            first.join()
-    except Exception:
-        log.exception("the server that forks processes for agents did not start; each run tries to start it")
-    warm.set()
-    hints.offer()
-
-
-def _start_server() -> None:
-    with _warming:
-        _CONTEXT.set_forkserver_preload(["tasks_app.runner.guard"])
-        forkserver.ensure_running()
+class NotStarted(Exception):
+    """This process could not start a process for an agent, which was not called. Another one may."""
 
 
 def actions_of(run: Run) -> Generator[Action, None, None]:
-    """Run the agent in a child process, and yield its actions. Raises Failure, AgentRaised and ProcessCrashed.
+    """Run the agent in a child process, and yield its actions. Raises Failure, AgentRaised, ProcessCrashed and
+    NotStarted.
 
     The process is ended when the generator is closed, or when the run is cancelled.
     """
@@ -111,9 +89,6 @@ class Child:
     """The child process of one run."""
 
     def __init__(self, run: Run) -> None:
-        from tasks_app.runner.children import main  # loads Django if it is not loaded
-
-        _start_server()
         self.run = run
         self.sent_messages = 0
         """The number of messages of the inbox that were sent to it."""
@@ -127,18 +102,22 @@ class Child:
         self.words = b""
         """The end of its standard error."""
         self.pieces = Pieces()
-        self.pipe, theirs = socket.socketpair()
-        self.errors, their_errors = _CONTEXT.Pipe(duplex=False)
-        self.process = _CONTEXT.Process(
-            target=main, args=(theirs, their_errors, encode(order_of(run))), name=f"agent-{run.agent.name}"
-        )
+        order = encode(order_of(run))
         try:
+            self._start(order)
+        except Exception as error:
+            cool_down()
+            raise NotStarted("The process of the agent could not be started.") from error
+
+    def _start(self, order: bytes) -> None:
+        from tasks_app.runner.children import main  # loads Django if it is not loaded
+
+        start_server()
+        self.pipe, pipe = socket.socketpair()
+        self.errors, errors = CONTEXT.Pipe(duplex=False)
+        with pipe, errors:
+            self.process = CONTEXT.Process(target=main, args=(pipe, errors, order), name=f"agent-{self.run.agent.name}")
             self.process.start()
-        except (OSError, EOFError) as error:
-            raise ProcessCrashed("The process of the agent could not be started.") from error
-        finally:
-            theirs.close()
-            their_errors.close()
 
     def actions(self) -> Generator[Action, None, None]:
         """Yield the agent's actions until it ends."""

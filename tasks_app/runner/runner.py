@@ -25,8 +25,8 @@ from tasks_app.event_log import Claim, Demand, TaskRead, recover
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution, start_together
 from tasks_app.runner.exits import fail_culprit
+from tasks_app.runner.fork_server import unable, warm, warm_up
 from tasks_app.runner.heartbeat import Heartbeat
-from tasks_app.runner.isolation import warm, warm_up
 from tasks_app.runner.loops import Loops, RunLoop
 from tasks_app.runner.slots import Turns, slots_of, spare_of
 from tasks_app.runner.watchdog import Watchdog
@@ -108,8 +108,9 @@ class Runner:
         return control is None or (control.thread.is_alive() and heartbeat is not None and heartbeat.is_alive())
 
     def troubles(self) -> list[str]:
-        """Return a sentence if the process is helpless, and one for each agent that hangs."""
-        return [*filter(None, [self.helpless]), *self.watchdog.troubles()]
+        """Return a sentence if the process is helpless or cannot start others, and one for each agent that hangs."""
+        starts = ["runner: no process for isolated agents can be started, see the log"] if unable.is_set() else []
+        return [*filter(None, [self.helpless]), *self.watchdog.troubles(), *starts]
 
     @property
     def helpless(self) -> str:

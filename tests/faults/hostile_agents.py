@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -138,3 +139,17 @@ async def cancels_everything(run: Run) -> None:
     """Cancels all tasks of the loop of all callers."""
     for task in asyncio.all_tasks():
         task.cancel()
+
+
+@agent(isolation="process", timeout=2)
+def ends_too_late(run: Run) -> Iterator[Any]:
+    """Sleeps beyond its timeout."""
+    yield {"pid": os.getpid()}
+    time.sleep(60)
+
+
+@agent
+def stops_starts(run: Run) -> str:
+    """Keeps its process from starting others, as a limit of processes or descriptors does."""
+    multiprocessing.current_process().daemon = True
+    return "done"

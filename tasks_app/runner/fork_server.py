@@ -1,0 +1,63 @@
+"""The server that forks the processes of isolated agents. It loads Django and all agents once, so that a child starts
+within milliseconds."""
+
+import logging
+import multiprocessing
+import os
+import threading
+import time
+from multiprocessing import forkserver
+
+from tasks_app.hints import hints
+
+log = logging.getLogger(__name__)
+PAUSE = 5.0
+"""Seconds after which a process that could not start a child tries again."""
+CONTEXT = multiprocessing.get_context("forkserver")
+_starting = threading.Lock()
+_warming = threading.Lock()
+warm = threading.Event()
+"""Set once a child starts within milliseconds. Before that no such task is claimed: loading would use its timeout."""
+unable = threading.Event()
+"""Set while this process cannot start children."""
+
+
+def start_server() -> None:
+    """Start the server unless it is there."""
+    with _starting:
+        CONTEXT.set_forkserver_preload(["tasks_app.runner.guard"])
+        forkserver.ensure_running()
+
+
+def warm_up() -> None:
+    """Start the server, wait until a child has started and ended, and set `warm`. Tries until that succeeds."""
+    if not _warming.acquire(blocking=False):
+        return
+    try:
+        while not _starts_child():
+            unable.set()
+            time.sleep(PAUSE)
+    finally:
+        _warming.release()
+    unable.clear()
+    warm.set()
+    hints.offer()
+
+
+def cool_down() -> None:
+    """Claim no task of an isolated agent until a child has started again: this process could not start one."""
+    warm.clear()
+    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+
+
+def _starts_child() -> bool:
+    """Return whether a child can be started. The server forks only when everything is loaded."""
+    try:
+        start_server()
+        first = CONTEXT.Process(target=os.getpid, name="warm-up")
+        first.start()
+        first.join()
+    except Exception:
+        log.exception("no process for an isolated agent can be started here; the next try is in %g s", PAUSE)
+        return False
+    return True
