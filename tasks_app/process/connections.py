@@ -12,6 +12,7 @@ import httptools
 from django.conf import settings
 
 from tasks_app.process.answering import LARGE_DIGITS, Answering
+from tasks_app.process.displacing import displace, idle
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
 
@@ -57,11 +58,6 @@ def max_connections() -> int:
     if descriptors == resource.RLIM_INFINITY:
         return settings.A2A_CONNECTIONS
     return max(1, min(settings.A2A_CONNECTIONS, int(descriptors * DESCRIPTORS)))
-
-
-_idle: dict["Connection", None] = {}
-"""Connections on which no request is being answered, longest idle first. At the limit a new connection replaces the
-first, so that strangers who only hold connections cannot lock others out."""
 
 
 def count_connections() -> int:
@@ -115,13 +111,11 @@ class Connection(Answering):
         if Connection.limit is None:
             Connection.limit = max_connections()
         if len(self.connections) <= Connection.limit or self._find_room(Connection.limit):
-            _idle[self] = None
+            idle[self] = None
 
     def _find_room(self, limit: int) -> bool:
         """Close the connection that has been idle longest and return true; if all are busy, refuse this one."""
-        if oldest := next(iter(_idle), None):
-            del _idle[oldest]
-            oldest.transport.close()
+        if displace():
             return True
         if len(self.connections) > limit + limit // SPARE:
             self.transport.abort()
@@ -140,8 +134,9 @@ class Connection(Answering):
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to the protocol of sockets."""
-        if self.current is not None and not self.current.response_complete:
-            # The answer to the request before would be written into the socket.
+        if self.flow.write_paused or (self.current is not None and not self.current.response_complete):
+            # The answer to the request before would be written into the socket, or has not been read by its client. The
+            # socket would not learn that the write buffer is full, and would fill it further.
             self.transport.close()
             return
         self._release()
@@ -149,7 +144,7 @@ class Connection(Answering):
 
     def _release(self) -> None:
         """End all that keeps this object alive: it has no connection any more, which is lost or of another protocol."""
-        _idle.pop(self, None)
+        idle.pop(self, None)
         self.pending, self.early = b"", None
         for extensions in (self.extensions, self.complete):
             extensions.clear()  # Break the reference cycle, so that the connection is freed now.
@@ -245,7 +240,7 @@ class Connection(Answering):
             self._check_offer()
             if not self._should_upgrade():
                 return  # _parse() has the head parsed again, and then this is called again.
-        _idle.pop(self, None)
+        idle.pop(self, None)
         self.reads_head = True
         super().on_headers_complete()
         self.reads_head = False
@@ -297,14 +292,14 @@ class Connection(Answering):
     # ------------------------------------------------------------------ what is answered
 
     def drop(self) -> None:
-        _idle.pop(self, None)
+        idle.pop(self, None)
         self.head_since = None
         super().drop()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.current is not None and self.current.response_complete and not self.transport.is_closing():
-            _idle[self] = None
+            idle[self] = None
         if self.pending and not self.transport.is_closing():
             pending, self.pending = self.pending, b""
             if self.head_since is not None:
@@ -331,7 +326,7 @@ class Connection(Answering):
 
     def _check_progress(self) -> None:
         now = self.loop.time()
-        if self.progress.is_too_slow(now) or self.progress.is_unacknowledged(now, idle=self in _idle):
+        if self.progress.is_too_slow(now) or self.progress.is_unacknowledged(now, idle=self in idle):
             self.transport.abort()
             return
         # A head whose rest is in `pending` waits for us, not for its client.

@@ -1,7 +1,8 @@
-"""WebSocket connections on uvicorn with limits: the size and the time of a message, its bytes in the account of its
-owner, and the progress of readers."""
+"""WebSocket connections on uvicorn with limits: the time of a handshake, the size and the time of a message, its bytes
+in the account of its owner, and the progress of readers."""
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +11,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.limits.accounts import account
+from tasks_app.process.displacing import idle
 from tasks_app.process.progress import Progress
 
 LAST_SECONDS = 0.5
@@ -18,6 +20,9 @@ FREE_BYTES = 16_384
 """Bytes of a message under way that do not count in the account."""
 MAX_FRAGMENTS = 1_024
 """Fragments of a message. An empty one adds nothing to the size of the message, but takes memory."""
+EARLY = "A client must wait for the answer to its handshake before it sends more (RFC 6455, 4.1)."
+NO_HANDSHAKE = "This is not a handshake of WebSocket (RFC 6455, 4.1)."
+LATE = "The handshake could not be answered in time. Come again soon."
 INVALID_DATA, POLICY, TRY_AGAIN = 1007, 1008, 1013
 """Close codes (RFC 6455, 7.4.1)."""
 SOCKET = "taskdesk.socket"
@@ -30,6 +35,8 @@ class Socket(WebSocketsSansIOProtocol):
     progress: Progress
     """The progress of its reader."""
     timer: asyncio.TimerHandle
+    upgraded_at: float
+    """The time at which the handshake came. It must be answered within A2A_HEADER_SECONDS."""
     owner_id: int | None = None
     """The owner of messages, once the door knows it. Without one only the total of all owners is limited."""
     weight = 0
@@ -40,14 +47,17 @@ class Socket(WebSocketsSansIOProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.progress = Progress(transport)
+        self.upgraded_at = self.loop.time()
+        idle[self] = None
         self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        idle.pop(self, None)
         self.timer.cancel()
         self._weigh(0)
         super().connection_lost(exc)
 
-    # ------------------------------------------------------------------ messages
+    # ------------------------------------------------------------------ the handshake
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -55,13 +65,48 @@ class Socket(WebSocketsSansIOProtocol):
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[SOCKET] = self
 
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answer the handshake with an error of HTTP, and close."""
+        if self.close_sent:
+            return
+        answer = self.conn.reject(status, detail)
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            answer.headers["Retry-After"] = "1"
+        self._end_handshake(answer.serialize())
+
+    def _refuse_head(self) -> None:
+        """Refuse a head that the parser of HTTP has taken, and the parser of WebSocket, which is stricter, has not.
+
+        uvicorn would neither send the refusal of the parser, if there is one, nor close.
+        """
+        if refusal := b"".join(self.conn.data_to_send()):
+            self._end_handshake(refusal)
+        else:
+            self._refuse(HTTPStatus.BAD_REQUEST, NO_HANDSHAKE)
+
+    def _end_handshake(self, answer: bytes) -> None:
+        """Write the last bytes of a connection whose handshake is refused, and close."""
+        self.handshake_complete = self.close_sent = True
+        idle.pop(self, None)
+        self.transport.write(answer)
+        self.transport.close()
+
+    # ------------------------------------------------------------------ messages
+
     def data_received(self, data: bytes) -> None:
+        if self.handshake_initiated and not self.handshake_complete:
+            self._refuse(HTTPStatus.BAD_REQUEST, EARLY)
+            return
         super().data_received(data)
+        if not self.handshake_initiated:
+            self._refuse_head()
+            return
         if self.close_sent or self.transport.is_closing():
             return
         # A message is in the buffer of its parser, and its earlier fragments are in a list, until it is complete.
         size = len(self.conn.reader.buffer) + (sum(map(len, self.frames)) if self.frames else 0)
-        self.started_at = (self.started_at or self.loop.time()) if size else None
+        under_way = size or self.frames  # Fragments may be empty.
+        self.started_at = (self.started_at or self.loop.time()) if under_way else None
         if size > FREE_BYTES or self.weight:
             self._count(size)
 
@@ -86,8 +131,10 @@ class Socket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         """Send a message, and return when the client has taken most of it."""
-        if self.close_sent and message["type"] == "websocket.send":
+        if self.close_sent:
             raise ClientDisconnected
+        if message["type"] != "websocket.send":
+            idle.pop(self, None)  # The handshake is being answered.
         await super().send(message)
         await self.writable.wait()
 
@@ -136,19 +183,20 @@ class Socket(WebSocketsSansIOProtocol):
         super().shutdown()
 
     def _set_timer(self) -> None:
-        """Set the timer for both deadlines. It may be late by half of the shorter one."""
-        shorter = min(settings.A2A_WRITE_SECONDS, settings.A2A_BODY_SECONDS)
-        self.timer = self.loop.call_later(shorter / 2, self._check_progress)
+        """Set the timer for all deadlines. It may be late by half of the shortest one."""
+        shortest = min(settings.A2A_WRITE_SECONDS, settings.A2A_BODY_SECONDS, settings.A2A_HEADER_SECONDS)
+        self.timer = self.loop.call_later(shortest / 2, self._check_progress)
 
     def _check_progress(self) -> None:
         now = self.loop.time()
         if self.progress.is_too_slow(now):
             self.transport.abort()
             return
+        if not self.handshake_complete and now - self.upgraded_at >= settings.A2A_HEADER_SECONDS:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, LATE)
         if self.started_at is not None and not self.read_paused and now - self.started_at > settings.A2A_BODY_SECONDS:
             self._fail(POLICY, f"a message must arrive within {settings.A2A_BODY_SECONDS:g} s")
-            return
-        self._set_timer()
+        self._set_timer()  # Also for a connection that closes: its client may not read what is left.
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -99,9 +99,9 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             await self._refuse(request, refusal)
             return
         socket.owner_id = self.opening.call.caller.owner_id
-        await self.accept(self.opening.protocol)
         self.quiet_since = asyncio.get_running_loop().time()
         self.watch = asyncio.ensure_future(self._watch(self.opening.call))
+        await self.accept(self.opening.protocol)  # The last step: it raises ClientDisconnected if the client has left.
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Begin to answer a frame. One too many is refused, and no further frame is read meanwhile."""

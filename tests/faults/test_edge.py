@@ -171,6 +171,26 @@ async def test_half_a_head_holds_nobody_up_when_descriptors_are_few(start: Start
             wire.close()
 
 
+@pytest.mark.parametrize("field", ["Content-Length: 00", f"X: {'y' * 9_000}"], ids=["two zeros", "a long field"])
+async def test_handshakes_that_are_malformed_hold_nobody_up(start: Start, field: str) -> None:
+    """More strangers than there are connections: their handshakes are refused, and callers are served."""
+    node = await start(A2A_CONNECTIONS="16")
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+    handshake = ["GET /ws HTTP/1.1", "Host: x", *upgrade, "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==", field]
+    strangers = []
+    for _ in range(20):
+        wire = socket.create_connection(("127.0.0.1", node.port), timeout=PATIENCE)
+        wire.sendall("\r\n".join([*handshake, "", ""]).encode())
+        assert wire.recv(12).startswith(b"HTTP/1.1 4")
+        strangers.append(wire)
+    async with client(node) as caller:
+        await caller.result("SendMessage", {"message": message({"text": "x"}), "metadata": {"agent": "echo"}})
+    for wire in strangers:
+        while wire.recv(1_000):  # The server closes, although the client does not.
+            pass
+        wire.close()
+
+
 async def test_when_all_connections_are_at_work_others_are_told_to_come_again(start: Start) -> None:
     node = await start(A2A_CONNECTIONS="16")
     async with client(node) as caller:

@@ -86,10 +86,13 @@ async def test_a_text_whose_characters_are_cut_by_fragments_is_taken(owner: Pers
         assert (await next_frame(client))["id"] == "é"
 
 
-async def test_a_message_that_does_not_arrive_in_time_ends_the_socket(owner: Person, settings: Any) -> None:
+@pytest.mark.parametrize("data", [b"x", b""])
+async def test_a_message_that_does_not_arrive_in_time_ends_the_socket(
+    owner: Person, settings: Any, data: bytes
+) -> None:
     settings.A2A_BODY_SECONDS = 0.1
     async with connected(owner) as (client, _):
-        await begin(client, Opcode.TEXT, b"x")
+        await begin(client, Opcode.TEXT, data)
         assert await frames_of(client) == []
     assert (client.close_code, client.close_reason) == (1008, "a message must arrive within 0.1 s")
 

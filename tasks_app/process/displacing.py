@@ -1,0 +1,18 @@
+"""Connections that new ones replace when all are taken, so that strangers who only hold connections cannot lock others
+out."""
+
+from typing import Any
+
+idle: dict[Any, None] = {}
+"""Connections on which no request is being answered, and those of WebSocket whose handshake has no answer yet, longest
+idle first."""
+
+
+def displace() -> bool:
+    """Close the connection that has been idle longest; return whether there was one."""
+    oldest = next(iter(idle), None)
+    if oldest is None:
+        return False
+    del idle[oldest]
+    oldest.transport.close()
+    return True
