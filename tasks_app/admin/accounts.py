@@ -1,13 +1,18 @@
-"""Service accounts of tokens and certificates. They are registered by command or through the operators' API."""
+"""Service accounts of tokens and certificates: registered by a form, and changed by actions."""
 
 from collections.abc import Callable
+from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.keys import DatedTable
+from tasks_app.admin.making import Making, Reason, check_tenant, list_languages
+from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.models import ServiceAccount
@@ -15,8 +20,24 @@ from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
 
 
+class NewAccount(Reason):
+    """The form of a service account."""
+
+    issuer = forms.CharField(max_length=255, help_text="The iss of its tokens, or certificate.")
+    subject = forms.CharField(max_length=255, help_text="The sub of its tokens, or the name of a certificate.")
+    principal = forms.CharField(max_length=64, help_text="The principal of its calls; made if it does not exist.")
+    tenant = forms.CharField(max_length=64, initial="default")
+    scopes = forms.CharField(max_length=255, initial="*", help_text="The most scopes, separated by spaces; * is all.")
+    language = forms.ChoiceField(
+        required=False, choices=list_languages, help_text="The language of calls that name no version."
+    )
+    field_order = ("issuer", "subject", "principal", "tenant", "scopes", "language", "reason")
+
+
 @admin.register(ServiceAccount)
-class ServiceAccountAdmin(DatedTable[ServiceAccount]):
+class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
+    making_form = NewAccount
+    making_verb = "Register"
     list_display = (
         "show_created_at",
         "subject",
@@ -32,6 +53,14 @@ class ServiceAccountAdmin(DatedTable[ServiceAccount]):
     list_select_related = ("principal",)
     ordering = ("-id",)
     actions = ("disable", "enable", "refuse_former_tokens")
+
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
+        check_tenant(request, values["tenant"])
+        values["language"] = values["language"] or None
+        try:
+            return accounts.add(values.pop("issuer"), values.pop("subject"), read_operator(request), **values), ""
+        except ImproperlyConfigured as error:
+            raise ValueError(str(error)) from None
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)

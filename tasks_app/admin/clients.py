@@ -1,22 +1,61 @@
-"""Clients of our own OAuth server. They are added, and get new secrets, by command or through the operators' API."""
+"""Clients of our own OAuth server: added by a form, and changed by actions. Each secret is shown once."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.acting import act_on_each
+from tasks_app.admin.asking import act_on_one
 from tasks_app.admin.keys import DatedTable
+from tasks_app.admin.making import Making, Reason, check_tenant
+from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import OAuthClient
+from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
 from tasks_app.operators.audit import Operator
 
 
-class OAuthClientAdmin(DatedTable[OAuthClient]):
+class NewClient(Reason):
+    """The form of a client."""
+
+    name = forms.CharField(max_length=64, help_text="The name that operators see when they approve it.")
+    principal = forms.CharField(max_length=64, help_text="The principal of its tokens; made if it does not exist.")
+    tenant = forms.CharField(max_length=64, initial="default")
+    scopes = forms.CharField(max_length=255, help_text="The most scopes of its tokens, separated by spaces.")
+    grant = forms.ChoiceField(choices=[(grant, grant) for grant in (CLIENT_CREDENTIALS, AUTHORIZATION_CODE)])
+    redirect_uris = forms.CharField(
+        required=False,
+        max_length=40_000,
+        label="Redirect URIs",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="For authorization codes, one a line.",
+    )
+    public = forms.BooleanField(required=False, help_text="A program that can keep no secret.")
+    field_order = ("name", "principal", "tenant", "scopes", "grant", "redirect_uris", "public", "reason")
+
+    def clean_redirect_uris(self) -> list[str]:
+        return str(self.cleaned_data["redirect_uris"]).split()
+
+
+class Overlap(forms.Form):
+    """The field of a rotation."""
+
+    overlap_hours = forms.FloatField(
+        min_value=0, max_value=8760, initial=24, help_text="Hours for which the former secret stays valid."
+    )
+
+
+class OAuthClientAdmin(Making, DatedTable[OAuthClient]):
     """The page of clients. The toolkit registers it, as its page of applications, if the OAuth server is on."""
 
+    making_form = NewClient
+    making_verb = "Add"
     list_display = (
         "show_created_at",
         "name",
@@ -32,7 +71,11 @@ class OAuthClientAdmin(DatedTable[OAuthClient]):
     fields = (*list_display, "redirect_uris", "show_former_until")
     list_select_related = ("principal",)
     ordering = ("-id",)
-    actions = ("disable", "enable", "revoke")
+    actions = ("rotate", "disable", "enable", "revoke")
+
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
+        check_tenant(request, values["tenant"])
+        return clients.add(clients.NewClient(**values), read_operator(request))
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)
@@ -44,6 +87,24 @@ class OAuthClientAdmin(DatedTable[OAuthClient]):
     @admin.display(description="former secret until (UTC)")
     def show_former_until(self, row: OAuthClient) -> str | None:
         return format_time(row.former_until) or None
+
+    @admin.action(permissions=["act"], description="Give the selected client a new secret")
+    def rotate(self, request: HttpRequest, queryset: QuerySet[OAuthClient]) -> HttpResponse | None:
+        """Give a client a new secret after confirmation, and show it once."""
+
+        def change(client: OAuthClient, by: Operator, values: dict[str, Any]) -> str:
+            return clients.rotate(client, by, timedelta(hours=values["overlap_hours"]))
+
+        return act_on_one(
+            self,
+            request,
+            queryset.select_related("principal__tenant"),
+            "rotate",
+            change,
+            form=Overlap,
+            warning="A new secret is made and shown once. The former one stays valid for the overlap.",
+            describe=lambda row: f"{row} of {row.principal}",
+        )
 
     @admin.action(permissions=["act"], description="Disable selected clients")
     def disable(self, request: HttpRequest, queryset: QuerySet[OAuthClient]) -> HttpResponse | None:

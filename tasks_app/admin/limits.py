@@ -1,23 +1,53 @@
-"""Rate limits of callers and tenants: shown, and removed by an action. Commands and the operators' API set them."""
+"""Rate limits of callers and tenants: shown, set by a form, and removed by an action."""
 
+from typing import Any
+
+from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from tasks_app.admin.making import Making, Reason, check_tenant
 from tasks_app.admin.readonly import ReadOnly, read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
 
 
+class NewLimit(Reason):
+    """The form of a rate limit."""
+
+    tenant = forms.CharField(max_length=64, initial="default")
+    principal = forms.CharField(
+        max_length=64, required=False, help_text="A principal of the tenant; empty: the tenant as a whole."
+    )
+    per_minute = forms.IntegerField(
+        min_value=0,
+        max_value=rate_limits.MOST,
+        label="Units a minute",
+        help_text="Units of cost; 0: no limit.",
+    )
+    burst = forms.IntegerField(
+        required=False, min_value=1, max_value=rate_limits.MOST, help_text="Units at once; empty: those of a minute."
+    )
+    field_order = ("tenant", "principal", "per_minute", "burst", "reason")
+
+
 @admin.register(RateLimit)
-class RateLimitAdmin(ReadOnly[RateLimit]):
+class RateLimitAdmin(Making, ReadOnly[RateLimit]):
+    making_form = NewLimit
+    making_verb = "Set"
     list_display = ("show_time", "tenant", "show_principal", "show_rate", "burst")
     list_display_links = None
     list_select_related = ("tenant", "principal")
     ordering = ("-id",)
     sortable_by = ()
     actions = ("remove",)
+
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
+        check_tenant(request, values["tenant"])
+        values["principal"] = values["principal"] or None
+        return rate_limits.set_limit(read_operator(request), **values), ""
 
     def has_remove_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)

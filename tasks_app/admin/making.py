@@ -1,17 +1,25 @@
-"""Forms that make a row with a secret, an API key or a token, and show the secret once."""
+"""Forms that make a row. If it has a secret, such as an API key or a token, they show the secret once."""
 
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 
 from a2a import languages
 from tasks_app.admin.readonly import read_operator
+from tasks_app.admin.text import reveal
 from tasks_app.operators import keys, reach, tokens
+
+
+def list_languages() -> list[tuple[str, str]]:
+    """Return the languages to which callers can be pinned, as choices of a form."""
+    return [("", "as the method decides"), *((name, name) for name in languages.ALL.pinnable)]
 
 
 class Reason(forms.Form):
@@ -27,15 +35,14 @@ class NewKey(Reason):
     tenant = forms.CharField(max_length=64, initial="default")
     name = forms.CharField(max_length=64, required=False, help_text="A name to tell keys apart.")
     scopes = forms.CharField(max_length=255, initial="*", help_text="Separated by spaces; * is all.")
-    language = forms.ChoiceField(required=False, help_text="The language of calls that name no version.")
+    language = forms.ChoiceField(
+        required=False, choices=list_languages, help_text="The language of calls that name no version."
+    )
     days = forms.FloatField(required=False, help_text="Days until it expires; empty: never.")
-    field_order = ("principal", "tenant", "name", "scopes", "language", "days", "reason")
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        choices = [("", "as the method decides"), *((name, name) for name in languages.ALL.pinnable)]
-        self.fields["language"] = forms.ChoiceField(choices=choices, required=False)
-        self.order_fields(self.field_order)
+    networks = forms.CharField(
+        required=False, help_text="Networks that calls may come from, separated by spaces; empty: any."
+    )
+    field_order = ("principal", "tenant", "name", "scopes", "language", "days", "networks", "reason")
 
 
 class NewToken(Reason):
@@ -51,9 +58,14 @@ class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run 
     """A page that makes a row, beside the pages of a read-only table."""
 
     making_form: ClassVar[type[Reason]]
+    making_verb: ClassVar = "Make"
+    """The button of the form, and the beginning of its title."""
 
-    def make(self, request: HttpRequest, values: dict[str, Any]) -> str:
-        """Make the row and return its secret. Raises ValueError with a sentence for a value that is wrong."""
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
+        """Make the row. Return it with its secret, which is empty for a row without one.
+
+        Raises ValueError with a sentence for a value that is wrong.
+        """
         raise NotImplementedError
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -64,19 +76,25 @@ class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run 
     ) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form, secret = self.making_form(request.POST or None), ""
+        form, row, secret = self.making_form(request.POST or None), None, ""
         if request.method == "POST" and form.is_valid():
+            values = {name: form.cleaned_data[name] for name in form.fields if name != "reason"}
             try:
-                secret = self.make(request, {name: form.cleaned_data[name] for name in form.fields if name != "reason"})
+                row, secret = self.make(request, values)
             except ValueError as error:
                 form.add_error(None, f"{str(error).rstrip('.')}.")
+        if row and not secret:
+            self.message_user(request, f"{self.opts.verbose_name} {reveal(str(row))}: stored.", messages.SUCCESS)
+            return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))
         request.current_app = self.admin_site.name
         page = {
             **self.admin_site.each_context(request),
-            "title": f"Make {self.opts.verbose_name}",
+            "title": f"{self.making_verb} {self.opts.verbose_name}",
+            "verb": self.making_verb,
             "opts": self.opts,
             "media": self.media,
             "form": form,
+            "row": row,
             "secret": secret,
         }
         answer = TemplateResponse(request, "admin/tasks_app/make.html", page)
@@ -84,15 +102,20 @@ class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run 
         return answer
 
 
+def check_tenant(request: HttpRequest, name: str) -> None:
+    """Check that the operator may make rows of the tenant. Raises ValueError."""
+    if not reach.may_write(request.user, name):
+        raise ValueError(f"The tenant {name} is not one of yours")
+
+
 class MakesKeys(Making):
     """The page that makes an API key."""
 
     making_form = NewKey
 
-    def make(self, request: HttpRequest, values: dict[str, Any]) -> str:
-        if not reach.may_write(request.user, values["tenant"]):
-            raise ValueError(f"The tenant {values['tenant']} is not one of yours")
-        return keys.make_key(read_operator(request), **values | {"language": values["language"] or None})[1]
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
+        check_tenant(request, values["tenant"])
+        return keys.make_key(read_operator(request), **values | {"language": values["language"] or None})
 
 
 class MakesTokens(Making):
@@ -100,8 +123,8 @@ class MakesTokens(Making):
 
     making_form = NewToken
 
-    def make(self, request: HttpRequest, values: dict[str, Any]) -> str:
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
         try:
-            return tokens.make_token(request.user, by=read_operator(request), **values)[1]
+            return tokens.make_token(request.user, by=read_operator(request), **values)
         except tokens.TokenRefused as refusal:
             raise ValueError(str(refusal)) from None

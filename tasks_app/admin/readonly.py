@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import ForeignKeyRawIdWidget
@@ -208,8 +209,12 @@ def confirm(
     title: str,
     warning: str,
     harmless: bool = False,
+    form: forms.Form | None = None,
 ) -> HttpResponse:
-    """Render the page that asks for confirmation of an action: a summary, all rows as (id, name), and a button."""
+    """Render the page that asks for confirmation of an action: a summary, all rows as (id, name), and a button.
+
+    `form` has the values that the action needs.
+    """
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,
@@ -217,6 +222,7 @@ def confirm(
         "rows": rows,
         "summary": summary,
         "harmless": harmless,
+        "form": form,
         "action": action,
         "opts": model_admin.opts,
         "media": model_admin.media,

@@ -20,6 +20,7 @@ FORMS = frozenset(
     {
         *("auth_user_add", "auth_user_change", "auth_user_password_change", "auth_group_add", "auth_group_change"),
         *("tasks_app_apikey_add", "tasks_app_operatortoken_add", "tasks_app_permission_add"),
+        *("tasks_app_oauthclient_add", "tasks_app_serviceaccount_add"),
     }
 )
 """Pages of the admin whose forms give rights: to operators, to callers, to keys and to tokens."""
@@ -28,6 +29,7 @@ ACTIONS = frozenset(
         ("auth_user_changelist", "reset_second_factor"),
         ("tasks_app_apikey_changelist", "rotate"),
         ("tasks_app_oauthclient_changelist", "enable"),
+        ("tasks_app_oauthclient_changelist", "rotate"),
         ("tasks_app_permission_changelist", "remove"),
         ("tasks_app_serviceaccount_changelist", "enable"),
         ("tasks_app_slackworkspace_changelist", "enable"),

@@ -1,5 +1,6 @@
 """The clients of the OAuth server, as operators handle them."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -157,6 +158,83 @@ def test_operators_see_disable_and_revoke_clients_in_the_admin(site: Site, brows
     assert "oauthclient" in index.text
     assert "oauth2_provider" not in index.text
     assert browser.open("/admin/oauth2_provider/accesstoken/").status_code in {403, 404}
+
+
+ADMIN = "/admin/tasks_app/oauthclient/"
+WISH = {"name": "formed", "principal": "olga", "tenant": "default", "scopes": "tasks:read"}
+ROBOT = WISH | {"grant": "client-credentials", "redirect_uris": "", "reason": "a test"}
+
+
+def texts_of(page: str) -> list[str]:
+    """Return the texts of a page that are ids and secrets of clients."""
+    return re.findall(r"<(?:bdi|pre)[^>]*>(tds_[\w-]+|[0-9a-f]{32})</", page)
+
+
+def test_the_admin_adds_and_rotates_a_client_and_shows_each_secret_once(site: Site, browser: Browser) -> None:
+    def token() -> int:
+        return site.form("formed", "/oauth2/token", grant_type="client_credentials").status_code
+
+    page = browser.submit(f"{ADMIN}add/", **ROBOT)
+    assert "no-store" in page.headers["Cache-Control"]
+    client_id, secret = texts_of(page.text)
+    (row,) = browser.open("/api/v1/clients/?client_id=" + client_id).json()["results"]
+    site.add("formed", {"id": row["id"], "client_id": client_id, "client_secret": secret})
+    assert token() == 200
+    chosen = {"action": "rotate", "_selected_action": str(row["id"])}
+    asked = browser.submit(ADMIN, **chosen, index="0")
+    assert 'name="overlap_hours" value="24"' in asked.text
+    rotated = browser.submit(ADMIN, **chosen, post="yes", overlap_hours="0", reason="a leak")
+    assert "no-store" in rotated.headers["Cache-Control"]
+    (second,) = texts_of(rotated.text)
+    assert (second != secret, token()) == (True, 401)
+    site.add("formed", {"id": row["id"], "client_id": client_id, "client_secret": second})
+    assert token() == 200
+    for text in (browser.open(ADMIN).text, browser.open(f"{ADMIN}{row['id']}/change/").text):
+        assert not any(each in text for each in (secret, second))
+    acts = browser.open("/api/v1/acts/?kind=OAuth+client").json()["results"]
+    ours = [(act["verb"], act["door"], act["reason"]) for act in acts if act["object_id"] == str(row["id"])]
+    assert ours == [("rotate", "admin", "a leak"), ("make", "admin", "a test")]
+
+
+def test_a_public_client_is_added_in_the_admin_without_a_secret(browser: Browser) -> None:
+    wish = ROBOT | {
+        "name": "open",
+        "grant": "authorization-code",
+        "public": "on",
+        "redirect_uris": "https://a.example/",
+    }
+    assert browser.submit(f"{ADMIN}add/", **wish).headers["Location"] == ADMIN
+    (row,) = [each for each in browser.open("/api/v1/clients/").json()["results"] if each["name"] == "open"]
+    assert (row["type"], row["redirect_uris"]) == ("public", ["https://a.example/"])
+    rotation = {"action": "rotate", "_selected_action": str(row["id"]), "post": "yes", "overlap_hours": "0"}
+    assert browser.submit(ADMIN, **rotation).headers["Location"] == ADMIN
+    assert "public client has no secret." in browser.open(ADMIN).text
+
+
+def test_the_form_of_a_client_says_what_is_wrong(browser: Browser) -> None:
+    for change, sentence in (
+        ({"scopes": "*"}, "there is no * for all"),
+        ({"redirect_uris": "https://a.example/"}, "has a secret and no redirect URI"),
+        ({"grant": "authorization-code", "redirect_uris": "http://a.example/"}, "cannot be a redirect URI"),
+    ):
+        page = browser.submit(f"{ADMIN}add/", **ROBOT | {"name": "wrong"} | change)
+        assert (page.status_code, sentence in page.text) == (200, True), sentence
+    assert "wrong" not in [each["name"] for each in browser.open("/api/v1/clients/").json()["results"]]
+
+
+def test_the_form_of_a_client_takes_tenants_of_the_reach_alone(site: Site, fresh_browser: Browser) -> None:
+    page = fresh_browser.open(f"{ADMIN}add/", "lisa")
+    assert (page.status_code, "abroad" in page.text) == (200, False)
+    refusal = fresh_browser.submit(f"{ADMIN}add/", **ROBOT | {"name": "far", "tenant": "abroad"})
+    assert "The tenant abroad is not one of yours." in refusal.text
+    foreign = {"action": "rotate", "_selected_action": str(site.programs["foreigner"].pk), "post": "yes"}
+    answer = fresh_browser.submit(ADMIN, **foreign, overlap_hours="0")
+    assert texts_of(answer.text) == []
+    assert site.form("foreigner", "/oauth2/token", grant_type="client_credentials").status_code == 200
+
+
+def test_an_operator_without_the_permission_adds_no_client(fresh_browser: Browser) -> None:
+    assert fresh_browser.open(f"{ADMIN}add/", "vera").status_code == 403
 
 
 def test_programs_of_operators_handle_clients_through_the_api(site: Site, browser: Browser) -> None:

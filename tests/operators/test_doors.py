@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.auth.models import Group, User
 from django.core.management import get_commands, load_command_class
-from django.test import Client
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Act, ApiKey, OperatorToken, Principal, Process, Tenant
+from tasks_app.models import Act, ApiKey, OperatorReach, OperatorToken, Principal, Process, Tenant
 from tasks_app.operators import tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import operator
 from tests.support.callers import find_caller
-from tests.transports.admin.pages import ACTIONS, registered
+from tests.transports.admin.pages import every_page, registered, verbs_of_actions
 
 pytestmark = pytest.mark.django_db
 SPELLINGS: dict[str, dict[str, str]] = {
@@ -63,6 +65,22 @@ MAKING = ("add", "create", "make", "set")
 NO_RESOURCE = {Group: "the roles come with `migrate`, and `users role` gives them"}
 """Pages of the admin without a resource, and why."""
 
+FIELDS = {("users", "enable"): "is_active", ("users", "disable"): "is_active", ("users", "role"): "groups"}
+"""Verbs that a form of the admin does, by the field of the form."""
+INLINES = {("users", "reach"): OperatorReach}
+"""Verbs that a form of the admin does, by the model of the rows that the form has within it."""
+NOT_IN_THE_ADMIN = {
+    ("processes", "confirm_clock"): "it is about the clock of the machine that answers, which a shell there compares",
+    ("slack-workspaces", "create"): "the admin does not have it yet: use the command or the operators' API",
+    ("slack-workspaces", "map_user"): "the admin does not have it yet: use the command or the operators' API",
+    ("slack-workspaces", "unmap_user"): "the admin does not have it yet: use the command or the operators' API",
+    ("users", "link"): "the admin does not have it yet: use the command or the operators' API",
+    ("users", "password"): "the admin does not have it yet: use the command or the operators' API",
+    ("users", "unlink"): "the admin does not have it yet: use the command or the operators' API",
+    ("webhooks", "show_secret"): "it changes nothing, and the page must not show a secret to those who look on",
+}
+"""Verbs without an action or a form of the admin, and why."""
+
 
 def subcommands(parser: argparse.ArgumentParser, words: str) -> Iterator[str]:
     """Yield a command and all its subcommands, as words."""
@@ -100,16 +118,41 @@ def test_each_resource_is_listed_by_a_command(segment: str, commands: set[str]) 
 def test_each_action_and_form_of_the_admin_is_a_verb_of_its_resource() -> None:
     resources = {resource.model: resource for resource in RESOURCES}
     lacking = []
-    for model, pages in registered().items():
+    for model, pages in every_page().items():
         resource = resources.get(model)
-        actions = {name if isinstance(name, str) else name.__name__ for name in pages.actions}
-        names = {ACTIONS.get(name, name) for name in actions}
+        names = verbs_of_actions(pages)
         names |= {"create"} if model is not User and "add_view" in dir_of(pages) else set()
         if resource is None:
             lacking += [] if model in NO_RESOURCE else [model._meta.label]
         else:
             lacking += [f"{model._meta.label}.{name}" for name in sorted(names - set(resource.verbs()))]
     assert lacking == []
+
+
+def is_in_the_admin(resource: Any, verb: str, request: HttpRequest) -> bool:
+    """Return whether an action or a form of the admin does the verb."""
+    pages = every_page()[resource.model]
+    if verb in verbs_of_actions(pages):
+        return True
+    if verb == "create":
+        return bool(pages.has_add_permission(request))
+    inlines = {inline.model for inline in pages.inlines}
+    fields = flatten_fieldsets(pages.get_fieldsets(request, request.user))
+    place = (resource.segment, verb)
+    return FIELDS.get(place) in fields or INLINES.get(place) in inlines
+
+
+@pytest.mark.parametrize(("segment", "verb"), verbs(), ids=str)
+def test_each_verb_is_in_the_admin_or_has_a_reason(segment: str, verb: str, rf: RequestFactory) -> None:
+    (resource,) = (each for each in RESOURCES if each.segment == segment)
+    request = rf.get("/")
+    request.user = User.objects.create_superuser("ada")
+    assert is_in_the_admin(resource, verb, request) is ((segment, verb) not in NOT_IN_THE_ADMIN)
+
+
+def test_the_reasons_are_about_verbs_that_exist() -> None:
+    assert {*NOT_IN_THE_ADMIN, *FIELDS, *INLINES} <= set(verbs())
+    assert all(len(reason) > 20 for reason in NOT_IN_THE_ADMIN.values())
 
 
 def dir_of(pages: Any) -> set[str]:

@@ -3,21 +3,19 @@
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 from django.urls import ResolverMatch, reverse
 
-from tasks_app.admin.clients import OAuthClientAdmin
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import ApiKey, OAuthClient
+from tasks_app.models import ApiKey
 from tasks_app.operators import proof
 from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tests.operators.codes import code_of, enrolled, forget_wrong_codes
 from tests.operators.people import operator, program
 from tests.support.commands import printed
 from tests.support.hand import Hand
-from tests.transports.admin.pages import ACTIONS, registered
+from tests.transports.admin.pages import ACTIONS, every_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("whole_step")]
 PASSWORD = "correct horse battery staple"
@@ -47,7 +45,12 @@ def key_form(**more: str) -> dict[str, str]:
     return {"principal": "olga", "tenant": "default", "scopes": "*"} | more
 
 
-@pytest.mark.parametrize("name", sorted(proof.FORMS))
+SWITCHED_FORM = "tasks_app_oauthclient_add"
+SWITCHED = {("tasks_app_oauthclient_changelist", "enable"), ("tasks_app_oauthclient_changelist", "rotate")}
+"""The form and the actions of pages that are there with A2A_OAUTH alone."""
+
+
+@pytest.mark.parametrize("name", sorted(proof.FORMS - {SWITCHED_FORM}))
 def test_a_form_that_gives_rights_asks_for_the_password_again(client: Client, ada: User, name: str) -> None:
     place = reverse(f"admin:{name}", args=[ada.pk] if name.endswith(("change", "password_change")) else [])
     if "group_change" in name:
@@ -58,11 +61,7 @@ def test_a_form_that_gives_rights_asks_for_the_password_again(client: Client, ad
     assert client.get(place).status_code == 200
 
 
-SWITCHED = ("tasks_app_oauthclient_changelist", "enable")
-"""The action of a page that is there with A2A_OAUTH alone."""
-
-
-@pytest.mark.parametrize(("page", "action"), sorted(proof.ACTIONS - {SWITCHED}))
+@pytest.mark.parametrize(("page", "action"), sorted(proof.ACTIONS - SWITCHED))
 def test_an_action_that_gives_rights_asks_too(client: Client, page: str, action: str) -> None:
     place = reverse(f"admin:{page}")
     assert place_of(client.post(place, {"action": action})) == PROOF
@@ -72,8 +71,8 @@ def test_an_action_that_gives_rights_asks_too(client: Client, page: str, action:
     assert client.get(place).status_code == 200, "looking needs no proof"
 
 
-def test_an_action_of_the_oauth_server_asks_too(rf: RequestFactory) -> None:
-    page, action = SWITCHED
+@pytest.mark.parametrize(("page", "action"), sorted(SWITCHED | {(SWITCHED_FORM, "")}))
+def test_the_pages_of_the_oauth_server_ask_too(rf: RequestFactory, page: str, action: str) -> None:
     request = rf.post("/", {"action": action})
     request.resolver_match = ResolverMatch(lambda: None, (), {}, url_name=page)
     request.user = User()
@@ -163,8 +162,7 @@ def test_every_verb_gives_rights_or_is_listed_as_one_that_does_not() -> None:
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: str(resource.segment))
 def test_the_admin_asks_for_a_proof_where_the_api_does(resource: Any, ada: User, rf: RequestFactory) -> None:
-    page_of = registered() | {OAuthClient: OAuthClientAdmin(OAuthClient, admin.site)}
-    pages, place = page_of.get(resource.model), resource.model._meta.label_lower.replace(".", "_")
+    pages, place = every_page().get(resource.model), resource.model._meta.label_lower.replace(".", "_")
     rights = {name for each, name in RIGHTS if each is resource} | BY_SCOPES.get(resource.segment, set())
     actions = {name if isinstance(name, str) else name.__name__ for name in pages.actions} if pages else set()
     asking = {action for page, action in proof.ACTIONS if page == f"{place}_changelist"}

@@ -6,6 +6,9 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
+from tasks_app.admin.clients import OAuthClientAdmin
+from tasks_app.models import OAuthClient
+
 ACTIONS = {"cancel_selected": "cancel", "refuse_former_tokens": "not_before"}
 """The verbs of actions of the admin, where they have another name."""
 
@@ -14,6 +17,17 @@ def registered() -> dict[type[Any], Any]:
     """Return the pages of each model that has some, in the order of the models' names."""
     admin.autodiscover()
     return dict(sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label))
+
+
+def every_page() -> dict[type[Any], Any]:
+    """Return the pages of each model, and those that are there with A2A_OAUTH alone."""
+    return registered() | {OAuthClient: OAuthClientAdmin(OAuthClient, admin.site)}
+
+
+def verbs_of_actions(pages: Any) -> set[str]:
+    """Return the verbs that the actions of a page do."""
+    names = {name if isinstance(name, str) else name.__name__ for name in pages.actions}
+    return {ACTIONS.get(name, name) for name in names}
 
 
 def listed(client: Client, model: str, **query: str) -> list[str]:
