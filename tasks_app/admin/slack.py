@@ -1,21 +1,22 @@
-"""The Slack front: questions with their tasks and the state of their replies, and workspaces.
-
-Workspaces are added, and get new secrets, by command or through the operators' API.
-"""
+"""The Slack front: questions with their tasks and the state of their replies, and workspaces."""
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
 from tasks_app.admin.acting import ActionTable, act_on_each, format_count
+from tasks_app.admin.asking import act_on_one
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.readonly import Fact, link
+from tasks_app.admin.making import Making, Reason, check_tenant
+from tasks_app.admin.readonly import Fact, link, read_operator
 from tasks_app.admin.text import NONE, format_owner, format_time, reveal
 from tasks_app.models import SlackQuestion, SlackUser, SlackWorkspace
+from tasks_app.operators.audit import Operator
 from tasks_app.slack import acts, workspaces
 from tasks_app.webhooks import one_by_one
 
@@ -102,14 +103,49 @@ def build_facts(row: SlackQuestion) -> list[Fact]:
     ]
 
 
+class NewWorkspace(Reason):
+    """The form of a workspace. It does not show secrets again."""
+
+    bot_token = forms.CharField(
+        max_length=512, widget=forms.PasswordInput, help_text="The token of the bot, which begins with xoxb-."
+    )
+    principal = forms.CharField(max_length=64, help_text="The caller of its questions; made if it does not exist.")
+    tenant = forms.CharField(max_length=64, initial="default")
+    scopes = forms.CharField(max_length=255, initial=workspaces.SCOPES, help_text="The scopes of its questions.")
+    agent = forms.CharField(max_length=64, required=False, help_text="Empty: the default agent.")
+    signing_secret = forms.CharField(
+        max_length=128, required=False, widget=forms.PasswordInput, help_text="Empty: A2A_SLACK_SIGNING_SECRET."
+    )
+    field_order = ("bot_token", "principal", "tenant", "scopes", "agent", "signing_secret", "reason")
+
+
+class UnmappedUser(forms.Form):
+    """A user of a workspace."""
+
+    user = forms.CharField(max_length=32, help_text="The id of the user in Slack.")
+
+
+class MappedUser(UnmappedUser):
+    """A user of a workspace, and the caller of their questions."""
+
+    principal = forms.CharField(max_length=64, help_text="The caller of the user's questions; made if it is new.")
+    tenant = forms.CharField(max_length=64, initial="default", help_text="The tenant of the principal.")
+
+
 @admin.register(SlackWorkspace)
-class SlackWorkspaceAdmin(DatedTable[SlackWorkspace]):
+class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
+    making_form = NewWorkspace
+    making_verb = "Add"
     list_display = ("show_created_at", "team_id", "name", "show_disabled_at", "principal", "scopes", "agent")
     list_display_links = ("team_id",)
     fields = (*list_display, "show_signing_secret", "bot_user_id", "show_users")
     list_select_related = ("principal",)
     ordering = ("-id",)
-    actions = ("disable", "enable")
+    actions = ("map_user", "unmap_user", "disable", "enable")
+
+    def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
+        check_tenant(request, values["tenant"])
+        return workspaces.connect(workspaces.NewWorkspace(**values), read_operator(request)), ""
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)
@@ -127,6 +163,30 @@ class SlackWorkspaceAdmin(DatedTable[SlackWorkspace]):
         rows = SlackUser.objects.filter(workspace=row).select_related("principal").order_by("pk")[:200]
         text = ", ".join(f"{user.user_id} as {user.principal.name}" for user in rows)
         return format_html("<bdi>{}</bdi>", reveal(text)) if text else None
+
+    @admin.action(permissions=["act"], description="Give a user of the selected workspace a caller")
+    def map_user(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
+        """Give the questions of one user a caller of their own."""
+
+        def change(row: SlackWorkspace, by: Operator, values: dict[str, Any]) -> str:
+            check_tenant(request, values["tenant"])
+            workspaces.map_user(row, values["user"], values["principal"], values["tenant"], by)
+            return ""
+
+        warning = "Questions of this user are then calls of the principal."
+        return act_on_one(self, request, queryset, "map_user", change, form=MappedUser, warning=warning)
+
+    @admin.action(permissions=["act"], description="Take the caller of a user of the selected workspace away")
+    def unmap_user(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
+        """Give the questions of a user the caller of the workspace again."""
+
+        def change(row: SlackWorkspace, by: Operator, values: dict[str, Any]) -> str:
+            if not workspaces.unmap_user(row, values["user"], by):
+                raise ValueError("This user has no caller of their own")
+            return ""
+
+        warning = "Questions of this user are then calls of the principal of the workspace."
+        return act_on_one(self, request, queryset, "unmap_user", change, form=UnmappedUser, warning=warning)
 
     @admin.action(permissions=["act"], description="Disable selected workspaces")
     def disable(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:

@@ -1,7 +1,9 @@
 """Operators' accounts and groups, edited in Django's own forms. Accounts are deactivated, never deleted."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
@@ -9,13 +11,14 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.acting import act_on_each
+from tasks_app.admin.asking import act_on_one
+from tasks_app.admin.making import check_tenant
 from tasks_app.admin.readonly import read_operator, redirect_to_acts
 from tasks_app.admin.selection import Selecting
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorReach
-from tasks_app.operators import reach, second_factor
+from tasks_app.operators import reach, second_factor, users
 from tasks_app.operators.audit import Change, Operator, record_acts
-from tasks_app.operators.users import revoke_tokens
 
 admin.site.unregister([User, Group])
 
@@ -48,6 +51,14 @@ class Audited(Selecting):
         return redirect_to_acts(object_id)
 
 
+class Link(forms.Form):
+    """The principal in whose name a user calls."""
+
+    principal = forms.CharField(max_length=64, help_text="The principal, which must exist.")
+    tenant = forms.CharField(max_length=64, initial="default", help_text="The tenant of the principal.")
+    scopes = forms.CharField(max_length=255, help_text="Separated by spaces; * is all.")
+
+
 class ReachInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic at run time
     """The tenants and agents of an operator, in the form of the account."""
 
@@ -59,7 +70,7 @@ class ReachInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic
 @admin.register(User)
 class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generic at run time
     inlines = (ReachInline,)
-    actions = ("reset_second_factor",)
+    actions = ("reset_second_factor", "password", "link", "unlink")
     list_display = ("username", "show_last_login", "is_active", "is_staff", "is_superuser", "email")
     list_filter = ("is_active", "is_staff", "is_superuser")
 
@@ -82,7 +93,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         # Tokens end with the password, and with the account: it may be active again later.
         match = request.resolver_match
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
-        tokens = revoke_tokens(obj) if is_new_password or not obj.is_active else 0
+        tokens = users.revoke_tokens(obj) if is_new_password or not obj.is_active else 0
         record_acts(read_operator(request), "change", Change(obj, {}, {"changes": message, "tokens": tokens}))
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")
@@ -104,6 +115,57 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
             warning="Their devices and tokens are removed, and each enrols another device at the next page. "
             "Only a superuser resets a superuser.",
         )
+
+    @admin.action(permissions=["change"], description="Give the selected operator a random password")
+    def password(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        """Give an operator a random password after confirmation, and show it once."""
+
+        def reset(user: User, by: Operator, values: dict[str, Any]) -> str:
+            return users.reset_password(by, user)
+
+        warning = "A random password is made and shown once. Sessions and tokens of the operator end."
+        return self._act(request, queryset, "password", reset, warning)
+
+    @admin.action(permissions=["change"], description="Link the selected user to a principal")
+    def link(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        """Let a user call in the name of a principal, from pages of this server."""
+
+        def link(user: User, by: Operator, values: dict[str, Any]) -> str:
+            check_tenant(request, values["tenant"])
+            users.link_user(by, user, **values)
+            return ""
+
+        warning = "Pages of this server may then call in the name of the principal for this user."
+        return self._act(request, queryset, "link", link, warning, Link)
+
+    @admin.action(permissions=["change"], description="End the link of the selected user to a principal")
+    def unlink(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
+        """Let a user call in the name of a principal no more."""
+
+        def unlink(user: User, by: Operator, values: dict[str, Any]) -> str:
+            users.unlink_user(by, user)
+            return ""
+
+        return self._act(request, queryset, "unlink", unlink, "The user then calls in the name of no principal.")
+
+    def _act(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[User],
+        name: str,
+        verb: Callable[[User, Operator, dict[str, Any]], str],
+        warning: str,
+        form: type[forms.Form] = forms.Form,
+    ) -> HttpResponse | None:
+        def change(user: User, by: Operator, values: dict[str, Any]) -> str:
+            if not self.has_change_permission(request, user):
+                raise ValueError("Only a superuser changes a superuser")
+            return verb(user, by, values)
+
+        def describe(user: User) -> str:
+            return user.username
+
+        return act_on_one(self, request, queryset, name, change, form=form, warning=warning, describe=describe)
 
     @admin.display(description="last login (UTC)")
     def show_last_login(self, row: User) -> str | None:

@@ -20,12 +20,14 @@ FORMS = frozenset(
     {
         *("auth_user_add", "auth_user_change", "auth_user_password_change", "auth_group_add", "auth_group_change"),
         *("tasks_app_apikey_add", "tasks_app_operatortoken_add", "tasks_app_permission_add"),
-        *("tasks_app_oauthclient_add", "tasks_app_serviceaccount_add"),
+        *("tasks_app_oauthclient_add", "tasks_app_serviceaccount_add", "tasks_app_slackworkspace_add"),
     }
 )
 """Pages of the admin whose forms give rights: to operators, to callers, to keys and to tokens."""
 ACTIONS = frozenset(
     {
+        ("auth_user_changelist", "link"),
+        ("auth_user_changelist", "password"),
         ("auth_user_changelist", "reset_second_factor"),
         ("tasks_app_apikey_changelist", "rotate"),
         ("tasks_app_oauthclient_changelist", "enable"),
@@ -33,6 +35,8 @@ ACTIONS = frozenset(
         ("tasks_app_permission_changelist", "remove"),
         ("tasks_app_serviceaccount_changelist", "enable"),
         ("tasks_app_slackworkspace_changelist", "enable"),
+        ("tasks_app_slackworkspace_changelist", "map_user"),
+        ("tasks_app_slackworkspace_changelist", "unmap_user"),
     }
 )
 """Actions of the admin that give rights, with their pages."""

@@ -71,12 +71,6 @@ INLINES = {("users", "reach"): OperatorReach}
 """Verbs that a form of the admin does, by the model of the rows that the form has within it."""
 NOT_IN_THE_ADMIN = {
     ("processes", "confirm_clock"): "it is about the clock of the machine that answers, which a shell there compares",
-    ("slack-workspaces", "create"): "the admin does not have it yet: use the command or the operators' API",
-    ("slack-workspaces", "map_user"): "the admin does not have it yet: use the command or the operators' API",
-    ("slack-workspaces", "unmap_user"): "the admin does not have it yet: use the command or the operators' API",
-    ("users", "link"): "the admin does not have it yet: use the command or the operators' API",
-    ("users", "password"): "the admin does not have it yet: use the command or the operators' API",
-    ("users", "unlink"): "the admin does not have it yet: use the command or the operators' API",
     ("webhooks", "show_secret"): "it changes nothing, and the page must not show a secret to those who look on",
 }
 """Verbs without an action or a form of the admin, and why."""
