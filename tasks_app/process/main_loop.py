@@ -28,8 +28,14 @@ def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R]) -> R:
     this exception, and then lets it out of the loop. A callback that raises one, and `loop.stop()`, leave the loop as
     well. None of them loses a callback that is due, so the loop goes on.
     """
+    is_over = False
+
+    def stop(_: object) -> None:
+        if not is_over:  # A main coroutine that raises SystemExit leaves the loop before this is called.
+            loop.stop()
+
     task = loop.create_task(main)
-    task.add_done_callback(lambda _: loop.stop())
+    task.add_done_callback(stop)
     while not task.done():
         cause: BaseException | None = None
         try:
@@ -39,6 +45,7 @@ def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R]) -> R:
         if not task.done():
             what = repr(cause) if cause else "a call of its stop()"
             log.error("%s of an asyncio task or a callback left the event loop of all callers", what, exc_info=cause)
+    is_over = True
     return task.result()
 
 
