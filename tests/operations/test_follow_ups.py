@@ -132,7 +132,7 @@ def test_a_message_is_heard_that_comes_while_its_agent_is_about_to_be_called(
         until(lambda: GATE.get("prepared"), "the first message is there")
         return ()
 
-    monkeypatch.setattr("tasks_app.runner.execution.conversation_of", prepared)
+    monkeypatch.setattr("tasks_app.runner.preparing.conversation_of", prepared)
     opening = message("opening", context_id="a talk of before")
     task_id = sent(owner, opening, "hears-the-last", return_immediately=True).id
     until(lambda: GATE.get("preparing"), "the agent is not called yet")
