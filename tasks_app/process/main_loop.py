@@ -15,37 +15,31 @@ def run_to_end(factory: Callable[[], asyncio.AbstractEventLoop] | None, main: Co
     """Run the coroutine on a new loop, and return its result. Raises its exceptions."""
     loop = (factory or asyncio.new_event_loop)()
     try:
-        return _run(loop, main)
+        return _run(loop, main, warns=True)
     finally:
-        _run(loop, _end_tasks(loop))
+        # A main coroutine that raised SystemExit has left a stop behind, which is none of the agents'.
+        _run(loop, _end_tasks(loop), warns=False)
         loop.close()
 
 
-def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R]) -> R:
+def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R], *, warns: bool) -> R:
     """Run the loop until the coroutine ends.
 
     Quick agents share this loop with all callers. asyncio ends a task that raises SystemExit or KeyboardInterrupt with
     this exception, and then lets it out of the loop. A callback that raises one, and `loop.stop()`, leave the loop as
     well. None of them loses a callback that is due, so the loop goes on.
     """
-    is_over = False
-
-    def stop(_: object) -> None:
-        if not is_over:  # A main coroutine that raises SystemExit leaves the loop before this is called.
-            loop.stop()
-
     task = loop.create_task(main)
-    task.add_done_callback(stop)
+    task.add_done_callback(lambda _: loop.stop())
     while not task.done():
         cause: BaseException | None = None
         try:
             loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
             cause = error
-        if not task.done():
+        if warns and not task.done():
             what = repr(cause) if cause else "a call of its stop()"
             log.error("%s of an asyncio task or a callback left the event loop of all callers", what, exc_info=cause)
-    is_over = True
     return task.result()
 
 
