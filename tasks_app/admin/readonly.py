@@ -51,6 +51,9 @@ class ReadOnly(Selecting, Generic[M]):
     class Media:
         css: ClassVar = {"all": ["taskdesk/admin.css"]}
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
