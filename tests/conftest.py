@@ -157,6 +157,18 @@ def fresh_keys() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def no_services() -> Iterator[None]:
+    """Fail a test that leaves background services running: they would work on the database of the tests after it.
+
+    An application starts them with its first call, so a test of one needs the fixture `service`.
+    """
+    yield
+    is_clean = not services._running
+    services.stop()
+    assert is_clean, "the test has left background services running: it needs the fixture `service`"
+
+
+@pytest.fixture(autouse=True)
 def no_executor() -> None:
     """Forget the executor of a call whose coroutine was collected before its end.
 

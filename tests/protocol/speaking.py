@@ -6,10 +6,12 @@ import pytest
 
 from a2a.choice import CallError
 from a2a.envelopes import Member
-from a2a.errors import Error
+from a2a.errors import Error, RateLimited, Unavailable
 from a2a.language import Language, Method
 from a2a.languages import ALL, DIALECTS, NEUTRAL
 
+WAITS = {RateLimited: {"retryAfter": "1"}, Unavailable: {"retryAfter": "1"}}
+"""The facts that an error has from its class: the seconds after which to try again."""
 BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
 RPC, REST, OLD_REST = (ALL.endpoints[name] for name in ("rpc", "rest", "rest-0.x"))
 

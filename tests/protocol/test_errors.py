@@ -10,7 +10,7 @@ from a2a.dialects import rest_0_x, v1_0
 from a2a.envelopes import bare
 from a2a.language import Dialect
 from a2a.languages import DIALECTS
-from tests.protocol.speaking import BY_VERSION, neutral
+from tests.protocol.speaking import BY_VERSION, WAITS, neutral
 
 SPECIFIED = {
     errors.ParseError: (-32700, "PARSE_ERROR"),
@@ -97,17 +97,18 @@ def test_the_message_is_the_sentence(dialect: Dialect, error: type[errors.Error]
 def test_every_shape_is_json_with_known_members(dialect: Dialect, error: type[errors.Error]) -> None:
     wire = orjson.loads(orjson.dumps(dialect.error(error(taskId="t"))))
     assert set(wire) == {"code", "message", "data"}
+    facts = {"taskId": "t"} | WAITS.get(error, {})
     if dialect.version == "1.0":
         assert wire["data"] == [
             {
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
                 "reason": WORDS.get(error, error.reason),
                 "domain": "a2a-protocol.org",
-                "metadata": {"taskId": "t"},
+                "metadata": facts,
             }
         ]
     else:
-        assert wire["data"] == {"reason": WORDS.get(error, error.reason), "taskId": "t"}
+        assert wire["data"] == {"reason": WORDS.get(error, error.reason)} | facts
 
 
 @every_dialect

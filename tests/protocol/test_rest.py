@@ -16,7 +16,7 @@ from a2a.errors import InvalidParams, MethodNotFound, entry
 from a2a.language import Language, Rest
 from a2a.languages import ALL
 from a2a.requests import SubscribeToTask
-from tests.protocol.speaking import OLD_REST, REST, member
+from tests.protocol.speaking import OLD_REST, REST, WAITS, member
 
 FAMILIES = {"1.0": REST, "0.x": OLD_REST}
 BARE = [language for language in ALL.by_name.values() if language.rest]
@@ -291,7 +291,7 @@ def test_an_error_says_its_status_and_its_reason(family: Endpoint, error: type[e
     assert (failure.status, failure.code) == (told["code"], family.neutral.column[error].number)
     assert told["message"] == f"{error.sentence}: why"
     assert told["details"][0]["reason"] == family.neutral.reason(error)
-    assert told["details"][0]["metadata"] == {"detail": "why"}
+    assert told["details"][0]["metadata"] == {"detail": "why"} | WAITS.get(error, {})
     assert set(wire) - {"error"} == (set() if family is REST else {"code", "message", "type"})
 
 

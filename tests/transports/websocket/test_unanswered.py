@@ -182,6 +182,7 @@ async def test_a_handshake_without_an_answer_makes_room_for_others(
             await eventually(lambda: not idle)  # A socket that is open makes no room.
 
 
+@pytest.mark.usefixtures("service")
 async def test_a_handshake_behind_an_unread_answer_ends_the_connection() -> None:
     """Close it, because the socket would not learn that the write buffer is full."""
     written = asyncio.Event()
