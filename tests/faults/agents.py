@@ -1,20 +1,17 @@
 """Agents for faults; a server under test loads them through A2A_AGENT_MODULES."""
 
 import asyncio
-import ctypes
 import os
 import signal
-import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from celery import signals as celery_signals
 
 from a2a.agents import agent
-from a2a.run import Failure, Retry, Run
+from a2a.run import Run
 from a2a.types import Part
 
 
@@ -211,143 +208,10 @@ async def counts(run: Run, words: int) -> AsyncIterator[Any]:
         yield run.status(str(number)) if number % 2 else f"{number} "
 
 
-# ------------------------------------------------- in processes of their own
-
-
-@agent(isolation="process", name="apart-async-generator")
-async def apart_async_generator(run: Run) -> AsyncIterator[Any]:
-    """Says what it is given, as an async generator, when it has heard a message."""
-    yield run.status("at it")
-    while not run.inbox:  # noqa: ASYNC110  # an inbox is a list
-        await asyncio.sleep(0.01)
-    yield {"pid": os.getpid(), "heard": run.inbox[0].text, "metadata": run.metadata}
-
-
-@agent(isolation="process")
-async def apart_coroutine(run: Run, number: int) -> dict[str, int]:
-    """Says what it is given, as a coroutine."""
-    await asyncio.sleep(0)
-    return {"pid": os.getpid(), "number": number}
-
-
-@agent(isolation="process", input_modes=["*/*"])
-def apart_generator(run: Run) -> Iterator[Any]:
-    """Asks once, then says what was said, as a generator."""
-    if len(run.history) == 1:
-        yield run.ask("Which one?")
-        raise AssertionError("nothing is done after a question")
-    yield {"pid": os.getpid(), "said": [message.text for message in run.history]}
-    yield {"bytes": [len(run.read_now(part)) for part in run.files]}
-
-
-@agent(isolation="process")
-def apart_function(run: Run) -> dict[str, int]:
-    """Says which process it is, as a function."""
-    return {"pid": os.getpid()}
-
-
-@agent(isolation="process")
-def apart_refuses(run: Run, how: str) -> str:
-    """Fails in its own words or by a mistake."""
-    if how == "words":
-        raise Failure("Not today.")
-    raise RuntimeError("the mistake")
-
-
-@agent(isolation="process")
-async def apart_errs(run: Run, what: str) -> AsyncIterator[Any]:
-    """Makes a mistake of an author."""
-    yield {"scopes": sorted(run.caller.scopes), "tenant": run.caller.tenant}
-    run.status("forgotten")
-    if what == "yield":
-        yield object()
-    if what == "keys":
-        yield {1: "one"}
-    if what == "ask":
-        yield run.ask("What now?")
-
-
 @agent
 def says_who(run: Run) -> dict[str, Any]:
     """Says who calls, and which process it is."""
     return {"pid": os.getpid(), "scopes": sorted(run.caller.scopes), "tenant": run.caller.tenant}
-
-
-@agent(isolation="process", timeout=60)
-def spins(run: Run, stubborn: bool = False) -> Iterator[Any]:
-    """Computes for ever; a stubborn one does not even heed the order to stop."""
-    if stubborn:
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    yield {"pid": os.getpid()}
-    try:
-        while True:
-            pass
-    finally:
-        sys.stderr.write("tidied up\n")
-
-
-@agent(isolation="process", timeout=60)
-async def spins_async(run: Run) -> AsyncIterator[Any]:
-    """Computes for ever on its event loop."""
-    yield {"pid": os.getpid()}
-    await asyncio.sleep(0)
-    while True:
-        pass
-
-
-@agent(isolation="process", timeout=4)
-def spins_too_long(run: Run) -> Iterator[Any]:
-    """Computes beyond its timeout."""
-    yield {"pid": os.getpid()}
-    while True:
-        pass
-
-
-@agent(isolation="process")
-def apart_and_deaf(run: Run) -> Iterator[Any]:
-    """Works for a second without a look into its inbox."""
-    yield {"pid": os.getpid()}
-    time.sleep(1.0)
-    yield run.text
-
-
-@agent(isolation="process")
-def crashes(run: Run, how: str) -> str:
-    """Ends its process."""
-    sys.stderr.write(f"last words before {how}\n")
-    match how:
-        case "segfault":
-            ctypes.string_at(0)
-        case "exit":
-            os._exit(3)
-        case "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-    return "unreachable"
-
-
-@agent(isolation="process", attempts=2)
-def crashes_once(run: Run) -> str:
-    """Ends its process at its first attempt."""
-    if run.attempt == 1:
-        os._exit(4)
-    return "survived"
-
-
-@agent(isolation="process", attempts=3, backoff=0.1)
-def apart_is_busy(run: Run) -> str:
-    """Raises what is worth another attempt, twice."""
-    if run.attempt == 1:
-        raise ConnectionError("for now")
-    if run.attempt == 2:
-        raise Retry("Busy.", after=0)
-    return "done"
-
-
-@agent(isolation="process", memory=100_000_000)
-def greedy(run: Run, megabytes: int) -> str:
-    """Takes memory."""
-    taken = [bytearray(1_000_000) for _ in range(megabytes)]
-    return f"took {len(taken)} MB"
 
 
 @agent(attempts=20, backoff=0)
@@ -385,16 +249,3 @@ async def pays_at_once(run: Run) -> str:
     """Reports the maximum cost within the call."""
     run.spend("1")
     return "paid"
-
-
-@agent(cost=("0.50", "1"), isolation="process")
-def pays_apart(run: Run) -> Iterator[Any]:
-    """Reports three costs in a process of its own, the last one from a thread, with and without an event between."""
-    run.spend("0.25")
-    yield f"{run.budget_left} left"
-    run.spend("0.125")
-    threading.Thread(target=run.spend, args=("0.0625",)).start()
-    time.sleep(0.5)
-    yield f"{run.spent} spent"
-    run.spend("0.25")
-    yield "and more"

@@ -3,13 +3,8 @@
 import asyncio
 import contextlib
 import multiprocessing
-import os
-import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from a2a.agents import agent
@@ -52,70 +47,6 @@ async def exits_apart(run: Run, how: str) -> AsyncIterator[Any]:
         await work
 
 
-def hurt_in_message(number: signal.Signals) -> None:
-    """Send this process a signal as soon as its main thread is in the middle of a message."""
-
-    def watch() -> None:
-        main = threading.main_thread().ident
-        while True:
-            frame = sys._current_frames().get(main or 0)
-            while frame is not None:
-                if frame.f_code.co_name == "send" and frame.f_code.co_filename.endswith("/pipe.py"):
-                    os.kill(os.getpid(), number)
-                frame = frame.f_back
-            time.sleep(0.0005)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@agent(isolation="process", timeout=60)
-def stops_in_message(run: Run) -> Iterator[Any]:
-    """Is stopped while it sends its result."""
-    yield {"pid": os.getpid()}
-    hurt_in_message(signal.SIGSTOP)
-    yield "x" * 30_000_000
-
-
-@agent(isolation="process", timeout=60)
-def dies_in_message(run: Run) -> Iterator[Any]:
-    """Is killed while it sends its result, and leaves a process behind that holds its pipe."""
-    child = os.fork()
-    if not child:
-        time.sleep(60)
-        os._exit(0)
-    yield {"pid": os.getpid()}
-    hurt_in_message(signal.SIGKILL)
-    yield "x" * 30_000_000
-
-
-@agent(isolation="process")
-def says_too_much(run: Run, size: int) -> str:
-    """Gives a result of so many bytes."""
-    return "x" * size
-
-
-@agent(isolation="process")
-def takes_its_time(run: Run) -> Iterator[Any]:
-    """Works for three seconds, and starts a program that heeds SIGTERM."""
-    yield {"pid": os.getpid()}
-    with subprocess.Popen(["/bin/sleep", "60"]) as program:
-        time.sleep(3)
-        program.terminate()
-    yield "done"
-
-
-@agent(isolation="process", timeout=60)
-def starts_processes(run: Run) -> Iterator[Any]:
-    """Starts a program and a fork, and waits for both."""
-    program = subprocess.Popen(["/bin/sleep", "600"])
-    fork = os.fork()
-    if not fork:
-        time.sleep(600)
-        os._exit(0)
-    yield {"pid": os.getpid(), "pids": [os.getpid(), program.pid, fork]}
-    program.wait()
-
-
 @agent(quick=True)
 async def ignores_its_end(run: Run) -> None:
     """Goes on inside the call for ever, whatever cancels it."""
@@ -139,13 +70,6 @@ async def cancels_everything(run: Run) -> None:
     """Cancels all tasks of the loop of all callers."""
     for task in asyncio.all_tasks():
         task.cancel()
-
-
-@agent(isolation="process", timeout=2)
-def ends_too_late(run: Run) -> Iterator[Any]:
-    """Sleeps beyond its timeout."""
-    yield {"pid": os.getpid()}
-    time.sleep(60)
 
 
 @agent

@@ -22,6 +22,7 @@ KEY = "tdk_for-the-fault-tests"
 START_SECONDS = 120.0
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
 HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
+ISOLATED = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.isolated_agents"}
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.clients import client, inputs, message
 from tests.faults.conftest import Start
-from tests.faults.nodes import Node
+from tests.faults.nodes import ISOLATED, Node
 
 pytestmark = pytest.mark.fault
 CALLS, COVERED = 50, 10
@@ -82,7 +82,7 @@ async def test_a_killed_worker_forgets_no_cost_and_doubles_none(start: Start) ->
 
 
 async def test_an_agent_in_a_process_of_its_own_reports_its_cost_and_is_stopped_at_its_budget(start: Start) -> None:
-    node = await start()
+    node = await start(**ISOLATED)
     await set_budget(node)
     async with client(node) as caller:
         caller.http.headers["X-Budget-USD"] = "0.9"

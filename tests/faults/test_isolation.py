@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.clients import PATIENCE, Client, client, ended, inputs, message, state, words
 from tests.faults.conftest import Plant, Start
-from tests.faults.nodes import HOSTILE, Node
+from tests.faults.nodes import ISOLATED, Node
 
 pytestmark = pytest.mark.fault
 GRACE = 1.0
@@ -51,7 +51,7 @@ async def process_of(caller: Client, task_id: str) -> int:
 @pytest.fixture
 async def node(start: Start) -> Node:
     settings = {"A2A_LEASE_SECONDS": "2", "A2A_SWEEP_SECONDS": "0.5", "A2A_SYNC_SLOTS": "4"}
-    return await start(A2A_KILL_SECONDS=str(GRACE), **settings, **HOSTILE)
+    return await start(A2A_KILL_SECONDS=str(GRACE), **settings, **ISOLATED)
 
 
 async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> None:
@@ -109,7 +109,7 @@ async def test_an_agent_in_its_own_process_knows_its_caller_and_mistakes_are_nam
             task = await caller.state(await caller.send("apart-errs", what=what), state)
             assert data_of(task) == {"scopes": ["*"], "tenant": "default"}
             (run,) = (await node.shown(task["id"]))["runs"]
-            assert f"tests/faults/agents.py:{run['traceback'].split(':')[1]}: {said}" in run["traceback"]
+            assert f"tests/faults/isolated_agents.py:{run['traceback'].split(':')[1]}: {said}" in run["traceback"]
             assert "\n" not in run["traceback"]
             assert run["traceback"] in node.log
 
@@ -241,14 +241,14 @@ async def test_a_crash_is_noticed_though_another_process_holds_the_pipe(node: No
 
 
 async def test_a_result_of_more_bytes_than_a_task_may_hold_is_refused_in_the_process(start: Start) -> None:
-    node = await start(A2A_TASK_FILE_BYTES="1000000", A2A_TASK_CHARACTERS="500000", **HOSTILE)
+    node = await start(A2A_TASK_FILE_BYTES="1000000", A2A_TASK_CHARACTERS="500000", **ISOLATED)
     async with client(node) as caller:
         task = await ended(caller, await caller.send("says-too-much", size=2_500_000))
         assert words(task) == "The agent has given more at once than a task may hold: 2,000,000 bytes."
 
 
 async def test_a_signal_to_the_whole_service_leaves_an_isolated_run_its_grace(start: Start) -> None:
-    node = await start(A2A_GRACE_SECONDS="20", **HOSTILE)
+    node = await start(A2A_GRACE_SECONDS="20", **ISOLATED)
     async with client(node) as caller:
         task_id = await caller.send("takes-its-time")
         child = await process_of(caller, task_id)
@@ -295,8 +295,8 @@ async def processes_of(caller: Client, task_id: str) -> list[int]:
 
 
 async def test_isolated_agents_run_in_a_forked_process_of_a_worker(plant: Plant) -> None:
-    web = await plant.web(**HOSTILE)
-    worker = await plant.worker("--processes", "1", A2A_KILL_SECONDS=str(GRACE), **HOSTILE)
+    web = await plant.web(**ISOLATED)
+    worker = await plant.worker("--processes", "1", A2A_KILL_SECONDS=str(GRACE), **ISOLATED)
     async with client(web) as caller:
         pid = int(data_of(await ended(caller, await caller.send("apart-function")))["pid"])
         await wait_for_end(pid)
@@ -316,15 +316,15 @@ async def test_isolated_agents_run_in_a_forked_process_of_a_worker(plant: Plant)
 
 @pytest.mark.finds("no process for isolated agents")
 async def test_a_task_whose_process_cannot_start_goes_on_where_one_can(plant: Plant) -> None:
-    web = await plant.web(**HOSTILE)
-    ill = await plant.worker(**HOSTILE)
+    web = await plant.web(**ISOLATED)
+    ill = await plant.worker(**ISOLATED)
     async with client(web) as caller:
         await ended(caller, await caller.send("apart-function"))
         await ended(caller, await caller.send("stops-starts"))
         task_id = await caller.send("apart-function")
         await ill.logs("could not be started")
         await caller.state(task_id, "TASK_STATE_SUBMITTED")
-        await plant.worker(**HOSTILE)
+        await plant.worker(**ISOLATED)
         assert state(await ended(caller, task_id)) == "TASK_STATE_COMPLETED"
     task = await web.shown(task_id)
     assert ([run["outcome"] for run in task["runs"]], task["attempt"]) == (["released", "completed"], 1)
