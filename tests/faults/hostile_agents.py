@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import multiprocessing
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -70,10 +69,3 @@ async def cancels_everything(run: Run) -> None:
     """Cancels all tasks of the loop of all callers."""
     for task in asyncio.all_tasks():
         task.cancel()
-
-
-@agent
-def stops_starts(run: Run) -> str:
-    """Keeps its process from starting others, as a limit of processes or descriptors does."""
-    multiprocessing.current_process().daemon = True
-    return "done"

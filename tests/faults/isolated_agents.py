@@ -3,6 +3,7 @@ everything again, so only their own tests do."""
 
 import asyncio
 import ctypes
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -228,3 +229,10 @@ def ends_too_late(run: Run) -> Iterator[Any]:
     """Sleeps beyond its timeout."""
     yield {"pid": os.getpid()}
     time.sleep(60)
+
+
+@agent
+def stops_starts(run: Run) -> str:
+    """Keeps its process from starting others, as a limit of processes or descriptors does."""
+    multiprocessing.current_process().daemon = True
+    return "done"

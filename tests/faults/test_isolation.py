@@ -134,7 +134,7 @@ async def test_a_cancel_ends_an_endless_loop_within_the_grace(
 
 
 async def test_an_endless_loop_ends_at_its_timeout_and_its_slot_is_free(start: Start) -> None:
-    node = await start(A2A_KILL_SECONDS="1", A2A_SYNC_SLOTS="1")
+    node = await start(A2A_KILL_SECONDS="1", A2A_SYNC_SLOTS="1", **ISOLATED)
     async with client(node) as caller:
         task_id = await caller.send("spins-too-long")
         pid = await process_of(caller, task_id)
