@@ -1,6 +1,5 @@
 """Names quick agents whose runs go on beyond their time, in the log and in /readyz. Nothing can end such a run."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterator
@@ -37,21 +36,21 @@ class Latecomers:
 def _sentences() -> Iterator[tuple[str, str]]:
     """Yield the agents and what to say of each, which names the oldest of its runs."""
     for agent, threads in list(quick.THREADS.items()):
-        runs = list(threads.late.items())
+        runs = list(threads.late.values())
         if not runs:
             continue
-        work, late = runs[0]
+        late = runs[0]
         seconds = time.monotonic() - late.since
         if seconds > LATE:
-            spot = _spot_of(work, late)
+            spot = _spot_of(late)
             where = f" at {spot.short}" if spot else ""
             places = f"{len(runs)} of its {quick.SLOTS} places are taken"
             name = f"quick agent {agent}{where} (task {late.run.task_id})"
             yield agent, f"{name} has gone on for {seconds:.0f} s beyond its time; {places}"
 
 
-def _spot_of(work: quick.Work, late: quick.Late) -> Spot | None:
-    frames = waiting_frames(work.get_coro()) if isinstance(work, asyncio.Task) else frames_of(thread_of(late.run))
+def _spot_of(late: quick.Late) -> Spot | None:
+    frames = waiting_frames(late.steps) if late.steps is not None else frames_of(thread_of(late.run))
     return spot_of(frames, late.run.agent.function)
 
 

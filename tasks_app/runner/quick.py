@@ -6,8 +6,10 @@ import secrets
 import time
 import traceback
 from collections import defaultdict
+from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
@@ -24,6 +26,7 @@ from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.files import has_large, store_action
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields, words_of
+from tasks_app.runner.driver import Driver
 from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.play import Accept, play
@@ -55,6 +58,8 @@ class Late(Struct, frozen=True):
 
     run: Run
     since: float
+    steps: Coroutine[Any, Any, None] | None = None
+    """The coroutine of an async agent, which shows where it waits."""
 
 
 class Threads(ThreadPoolExecutor):
@@ -68,9 +73,9 @@ class Threads(ThreadPoolExecutor):
         self.late: dict[Work, Late] = {}
         """Work beyond its time, until it ends. A sync agent keeps its thread."""
 
-    def leave(self, run: Run, work: Work) -> None:
+    def leave(self, run: Run, work: Work, steps: Coroutine[Any, Any, None] | None = None) -> None:
         """Count a run beyond its time until it ends."""
-        self.late[work] = Late(run, time.monotonic())
+        self.late[work] = Late(run, time.monotonic(), steps)
         work.add_done_callback(self._forget)
 
     def _forget(self, work: Work) -> None:
@@ -149,56 +154,26 @@ def _finish(played: Played, replies: list[Reply], scribe: Scribe) -> None:
 
 
 async def _play_in_time(run: Run, accept: Accept) -> None:
-    """Play the agent within the limit. Raises its errors, OutOfTime and NoPlace.
-
-    The agent has an asyncio task of its own, because it may ignore a cancellation, and its call must not wait for it.
-    """
+    """Play the agent within the limit. Raises its errors, OutOfTime and NoPlace."""
     threads, has_begun = THREADS[run.agent.name], True
     if len(threads.late) >= SLOTS:
         raise NoPlace
 
-    def leave(work: Future[None]) -> None:
+    def leave_thread(thread: Future[None]) -> None:
         nonlocal has_begun
-        if work.cancel():
+        if thread.cancel():
             has_begun = False
         else:
-            threads.leave(run, work)
+            threads.leave(run, thread)
 
-    work = asyncio.get_running_loop().create_task(play(run, accept, threads, leave))
-    try:
-        # The first step of the task comes before the return of sleep(). Most agents need no other, and no timer.
-        await asyncio.sleep(0)
-        if await _is_done(work, LIMIT):
-            work.result()
-            return
-    finally:
-        if not work.done():
-            run.cancelled = True
-            threads.leave(run, work)
-            work.cancel()
-            await _is_done(work, GRACE)
-    raise OutOfTime if has_begun else NoPlace
+    def expire() -> None:
+        run.cancelled = True
 
-
-async def _is_done(work: asyncio.Task[None], seconds: float) -> bool:
-    """Wait for the end of the task, for so long at most. `asyncio.wait` does more, and takes twice the time."""
-    if work.done():
-        return True
-    loop = asyncio.get_running_loop()
-    end = loop.create_future()
-
-    def wake(_: object = None) -> None:
-        if not end.done():
-            end.set_result(None)
-
-    timer = loop.call_later(seconds, wake)
-    work.add_done_callback(wake)
-    try:
-        await end
-    finally:
-        timer.cancel()
-        work.remove_done_callback(wake)
-    return work.done()
+    steps = play(run, accept, threads, leave_thread)
+    driver = Driver(steps, LIMIT, GRACE)
+    driver.on_expiry, driver.on_leave = expire, lambda task: threads.leave(run, task, steps)
+    if not await driver:
+        raise OutOfTime if has_begun else NoPlace
 
 
 def _is_end(event: Event) -> bool:

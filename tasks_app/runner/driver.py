@@ -1,0 +1,140 @@
+"""Runs a coroutine within the asyncio task of its caller for a limited time, and leaves it behind if it goes on.
+
+An asyncio task of its own would begin one round of the event loop later, which takes a sixth of the sends to quick
+agents. Within the task of the caller, a coroutine that catches its cancellation would keep the caller waiting. So each
+of its steps is done here, where the wait can be given up.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from types import coroutine
+from typing import Any
+
+Work = Coroutine[Any, Any, None]
+Awaited = asyncio.Future[Any] | None
+"""The future that a coroutine waits for after a step; None stands for the next round of the loop."""
+
+
+class Driver:
+    """One coroutine with a limit of time. `await driver` returns whether it has ended in time, and raises its errors.
+
+    At the limit it is cancelled, as by `asyncio.timeout`. If it goes on for longer than the grace, it gets an asyncio
+    task of its own. An `asyncio.timeout` that it entered before would then cancel the task of its caller, but by then
+    the call has been answered.
+    """
+
+    def __init__(self, work: Work, seconds: float, grace: float) -> None:
+        self.work = work
+        self.seconds, self.grace = seconds, grace
+        self.on_expiry: Callable[[], object] = lambda: None
+        """Called at the limit, before the cancellation reaches the coroutine."""
+        self.on_leave: Callable[[asyncio.Task[None]], object] = lambda task: None
+        """Called with the task of a coroutine that is left behind."""
+        self.has_expired = False
+        self.deadline: float | None = None
+        """The end of the grace, by the clock of the loop, once the coroutine has been cancelled at its limit."""
+
+    def __await__(self) -> Generator[Any, Any, bool]:
+        try:
+            awaited = self.work.send(None)
+        except StopIteration:
+            return True  # Most agents end in their first step, and need no timer.
+        self.loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a driver is awaited in an asyncio task, which it cancels at the limit")
+        before = task.cancelling()
+        timer = self.loop.call_later(self.seconds, self._expire, task)
+        try:
+            yield from self._go_on(awaited)
+        except GeneratorExit:
+            self.work.close()
+            raise
+        except (Exception, asyncio.CancelledError):
+            if not self.has_expired:
+                raise
+        finally:
+            timer.cancel()
+        if self.has_expired and task.uncancel() > before:
+            raise asyncio.CancelledError  # The caller was cancelled, too.
+        return not self.has_expired
+
+    def _expire(self, task: asyncio.Task[Any]) -> None:
+        self.has_expired = True
+        self.on_expiry()
+        task.cancel()
+
+    def _go_on(self, awaited: Awaited) -> Generator[Any, Any, None]:
+        """Wait, and do the steps that follow, until the coroutine ends or its grace is over."""
+        while True:
+            error = None
+            try:
+                yield from self._wait(awaited)
+            except asyncio.CancelledError as cancellation:
+                if self.deadline is not None:
+                    self._leave(awaited)
+                    raise
+                if self.has_expired:
+                    self.deadline = self.loop.time() + self.grace
+                if awaited is not None and awaited.cancel():
+                    continue  # As in a task, the cancellation goes to the future, and comes back from it.
+                error = cancellation
+            if self.deadline is not None and self.loop.time() >= self.deadline:
+                self._leave(awaited)
+                return
+            try:
+                awaited = self.work.send(None) if error is None else self.work.throw(error)
+            except StopIteration:
+                return
+
+    def _wait(self, awaited: Awaited) -> Generator[Any, Any, None]:
+        """Wait for the future, but not beyond the grace.
+
+        The coroutine takes the outcome of the future with its next step. A task that waited for the future itself would
+        raise a GeneratorExit of the future in its outermost frame, past all that could handle it.
+        """
+        if awaited is None:
+            yield
+        else:
+            seconds = None if self.deadline is None else max(0.0, self.deadline - self.loop.time())
+            yield from _end_of(awaited, seconds).__await__()
+
+    def _leave(self, awaited: Awaited) -> None:
+        self.on_leave(self.loop.create_task(_finish(self.work, awaited)))
+
+
+async def _end_of(future: asyncio.Future[Any], seconds: float | None) -> None:
+    """Wait for the end of the future, or for so many seconds, without cancelling it."""
+    loop = asyncio.get_running_loop()
+    end = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not end.done():
+            end.set_result(None)
+
+    timer = None if seconds is None else loop.call_later(seconds, wake)
+    future.add_done_callback(wake)
+    try:
+        await end
+    finally:
+        if timer is not None:
+            timer.cancel()
+        future.remove_done_callback(wake)
+
+
+async def _finish(work: Work, awaited: Awaited) -> None:
+    """Run a coroutine that waits to its end."""
+    await _steps(work, awaited)
+
+
+@coroutine
+def _steps(work: Work, awaited: Awaited) -> Generator[Any, Any, None]:
+    while True:
+        error = None
+        try:
+            yield awaited
+        except BaseException as raised:  # noqa: BLE001  # it is raised within the coroutine
+            error = raised
+        try:
+            awaited = work.send(None) if error is None else work.throw(error)
+        except StopIteration:
+            return
