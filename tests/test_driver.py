@@ -174,7 +174,7 @@ async def test_work_that_goes_on_is_left_behind_and_ends_by_itself(work: Work) -
     assert story.steps == ["end"]
 
 
-async def test_what_is_left_behind_may_fail() -> None:
+async def test_work_that_is_left_behind_may_fail() -> None:
     async def fails_late() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(LATE)

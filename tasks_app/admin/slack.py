@@ -17,6 +17,7 @@ from tasks_app.admin.readonly import Fact, link, read_operator
 from tasks_app.admin.text import NONE, format_owner, format_time, reveal
 from tasks_app.models import SlackQuestion, SlackUser, SlackWorkspace
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.reach import read_reach
 from tasks_app.slack import acts, workspaces
 from tasks_app.webhooks import one_by_one
 
@@ -145,7 +146,8 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
 
     def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
         check_tenant(request, values["tenant"])
-        return workspaces.connect(workspaces.NewWorkspace(**values), read_operator(request)), ""
+        wish, within = workspaces.NewWorkspace(**values), read_reach(request.user)
+        return workspaces.connect(wish, read_operator(request), within), ""
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)

@@ -20,14 +20,16 @@ _RESERVATION, _TASK = Reservation._meta.db_table, Task._meta.db_table
 class ReserveAgain(Work[None], Struct, frozen=True, kw_only=True):
     """The reservation for the next run of a task. The result is BudgetExceeded if less is left than its minimum.
 
-    The task then has reserved what it has spent, and the maximum of one more run or what is left for it. Done twice, it
-    reserves once.
+    The task then has reserved what it has spent, what its run at work may cost, and the maximum of one more run or what
+    is left for it. Done twice, it reserves once.
     """
 
     lane = "write"
     repeatable = True
 
     task_id: str
+    at_work: int
+    """The maximum cost of the run at work; 0 for a task without one."""
     least: int
     """The minimum expected cost of a run."""
     most: int
@@ -57,13 +59,16 @@ def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
     reserved, spent, limit = cursor.fetchone() or (0, 0, None)
     cursor.execute(f"select budget_id from {_RESERVATION} where task_id = %s", [item.task_id])
     budgets = sorted(id for (id,) in cursor.fetchall())
-    goal = spent + item.most if limit is None else min(spent + item.most, limit)
+    goal = spent + item.at_work + item.most
+    goal = goal if limit is None else min(goal, limit)
     if not budgets or goal <= reserved:  # Meanwhile the task has ended, or another message has reserved.
         return None
     tightest = min(balances(cursor, budgets), key=lambda balance: balance.left, default=None)
     if tightest is None:
         return None
-    rest = reserved - spent
+    # How much of what is spent the run at work has spent is not stored. What is reserved assumes nothing of it, and a
+    # refusal all of it, so that a message which an earlier one has paid for is not refused.
+    rest = reserved - max(spent, item.at_work)
     if rest + tightest.left < max(item.least, 1):
         owner = "tenant" if tightest.is_of_tenant else "principal"
         return refusal(owner, rest + tightest.left, item.least)

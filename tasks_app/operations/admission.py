@@ -4,6 +4,7 @@ from a2a.agents import Agent
 from a2a.money import HEADER
 from a2a.requests import SendMessage
 from a2a.spending import Spending
+from a2a.states import TaskState
 from tasks_app.event_log import Head, ReserveAgain
 from tasks_app.limits.budgets import Charge, budgets_of, refusal
 from tasks_app.operations.plan import Plan
@@ -20,15 +21,17 @@ def check_budget(request: SendMessage, agent: Agent | None) -> None:
 async def charge_again(request: SendMessage, head: Head, agent: Agent | None) -> None:
     """Reserve what the run that a message begins may cost. Raises BudgetExceeded.
 
-    A task at work may be called again because of the message, so it needs the money, too.
+    A task at work may be called again because of the message. It needs the money for that run, too, beside that of the
+    run at work, which may not have reported any cost yet.
     """
     if agent is None or (cost := agent.cost) is None:
         return
     check_budget(request, agent)
     if head.budget is not None and head.budget - head.spent < max(cost.least, 1):
         raise refusal("task", head.budget - head.spent, cost.least)
-    if head.reserved and head.reserved < head.spent + cost.most:
-        await ReserveAgain(task_id=head.task_id, least=cost.least, most=cost.most)
+    at_work = cost.most if head.state == TaskState.WORKING else 0
+    if head.reserved and head.reserved < head.spent + at_work + cost.most:
+        await ReserveAgain(task_id=head.task_id, at_work=at_work, least=cost.least, most=cost.most)
 
 
 async def charge(plan: Plan) -> None:

@@ -76,7 +76,9 @@ async def send(request: SendMessage, context: Context) -> Grant:
             raise
         outcome = target
     if isinstance(outcome, KeyTarget):
-        if plan.files:
+        # Meanwhile the database may have stored this very message, and its rows refer to the files.
+        is_own = (outcome.task_id, outcome.reply_id) == (plan.key.task_id, plan.key.turn_id)
+        if plan.files and not is_own:
             await deletion_of(plan.files)
         return await repeat(request, context, outcome, plan.key.fingerprint)
     return _grant(request, plan, outcome)

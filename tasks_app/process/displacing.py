@@ -10,9 +10,10 @@ idle first."""
 
 def displace() -> bool:
     """Close the connection that has been idle longest; return whether there was one."""
-    oldest = next(iter(idle), None)
-    if oldest is None:
-        return False
-    del idle[oldest]
-    oldest.transport.close()
-    return True
+    while idle:
+        connection = next(iter(idle))
+        del idle[connection]
+        if not connection.transport.is_closing():
+            connection.transport.close()
+            return True
+    return False

@@ -61,6 +61,8 @@ class Socket(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
+        if self.close_sent:
+            idle.pop(self, None)  # uvicorn has refused the handshake.
         if self.handshake_initiated and not self.close_sent:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[SOCKET] = self

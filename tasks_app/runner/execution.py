@@ -348,17 +348,18 @@ class Execution:
         document, writer = self.read.document, self.writer
         if writer is not None and writer.end_state is not None:
             ending = Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
+        events, files = writer.close() if writer else ([], [])
         item = change(
             document.id,
             document.context_id,
-            [*(writer.buffer if writer else []), *([ending.event] if ending.event else [])],
+            [*events, *([ending.event] if ending.event else [])],
             now=clock.now(),
             actor="runner",
             fence=self.read.fence,
             attempts=ending.attempts,
             delay=ending.delay,
             run=ending.run,
-            files=writer.files if writer else [],
+            files=files,
             position=writer.position if writer else None,
             spent=writer.unwritten if writer else None,
             settles=self.read.reserved > 0,

@@ -1,6 +1,7 @@
 """The server that forks the processes of isolated agents. It loads Django and all agents once, so that a child starts
 within milliseconds."""
 
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -46,8 +47,10 @@ def warm_up() -> None:
 
 def cool_down() -> None:
     """Claim no task of an isolated agent until a child has started again: this process could not start one."""
+    unable.set()
     warm.clear()
-    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+    with contextlib.suppress(RuntimeError):  # There is no room for a thread either. The runner tries again.
+        threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
 
 def _starts_child() -> bool:
@@ -57,6 +60,8 @@ def _starts_child() -> bool:
         first = CONTEXT.Process(target=os.getpid, name="warm-up")
         first.start()
         first.join()
+        if first.exitcode:
+            raise RuntimeError(f"the first process ended with exit code {first.exitcode}")
     except Exception:
         log.exception("no process for an isolated agent can be started here; the next try is in %g s", PAUSE)
         return False

@@ -237,8 +237,9 @@ class Child:
         """Wait for the process to end after its last message; else order it to stop, and kill it after a grace. Then
         kill what it has started."""
         if not self.over:
-            self._send(Cancel())
             self._order_to_stop()
+            with contextlib.suppress(RuntimeError):  # There is no room for the thread that sends it.
+                self._send(Cancel())
         if not self._ends_within(settings.A2A_KILL_SECONDS):
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
         self._kill()

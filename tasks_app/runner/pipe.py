@@ -110,9 +110,10 @@ def encode(value: Order | ToChild | FromChild) -> bytes:
 
 
 def largest() -> int:
-    """Return the bytes of a message, at most: all that a task may hold. Four bytes are the longest character."""
+    """Return the bytes of a message, at most: all that a task may hold, and a margin. Four bytes are the longest
+    character."""
     most: int = settings.A2A_TASK_FILE_BYTES + 4 * settings.A2A_TASK_CHARACTERS
-    return min(most, 2**32 - 1)
+    return min(most + MARGIN, 2**32 - 1)
 
 
 def send(pipe: socket, message: bytes) -> None:

@@ -5,6 +5,7 @@ agent. No agent can be stopped against its will, so a slot becomes free when the
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -265,9 +266,12 @@ class Runner:
     # ---------------------------------------------------------------- leases
 
     def renew(self) -> None:
-        """Have the heartbeat beat at once if it is late. Any thread may call it."""
+        """Have the heartbeat beat at once if it is late, and prepare for isolated agents if that has failed. Any thread
+        may call it."""
         if self.control is not None:
             self.heartbeat.beat_if_late()
+            with contextlib.suppress(RuntimeError):  # There is no room for a thread.
+                self.take_in_agents()
 
     def _receive(self, news: list[Reached]) -> None:
         """Take in news, on the thread that committed."""

@@ -104,6 +104,8 @@ class Writer:
 
     async def accept(self, action: Action) -> None:
         """Take an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""
+        if self.error is not None:
+            raise self.error  # The run is over, but an agent that ignores its cancellation goes on.
         if has_large(action.parts):
             action, rows = await store_action(action, self.read.document.id, self.files)
             self.files += rows
@@ -124,6 +126,13 @@ class Writer:
             # Not awaited, even when it is due: an agent that ends in the same turn of the loop has one write, not two.
             wait = self.last + PAUSE - asyncio.get_running_loop().time()
             self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
+
+    def close(self) -> tuple[list[Event], list[FileRow]]:
+        """Return what is not written yet, for the thread that ends the run in place of its own. This writes no more."""
+        self.error = self.error or LostLease()
+        events, self.buffer = self.buffer, []
+        files, self.files = self.files, []
+        return events, files
 
     def watch(self, spending: Spending) -> None:
         """Write what the run reports, also if no event follows."""
@@ -178,6 +187,8 @@ class Writer:
     async def flush(self, ending: Ending | None = None) -> None:
         """Write the buffer, and with an ending also the run's row. Raises LostLease and WriteFailed."""
         async with self.lock:
+            if self.error is not None:
+                raise self.error
             if self.end_state is not None and ending is None:
                 return  # finish() writes the agent's last action.
             events, self.buffer, self.size = self.buffer, [], 0

@@ -14,6 +14,7 @@ from tasks_app.callers.access import Caller, caller_for
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.models import Principal, SlackUser, SlackWorkspace, Tenant
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.reach import EVERYTHING, Reach
 from tasks_app.sealing import Unreadable, seal, unseal
 from tasks_app.slack.identity import Identity, identify
 from tasks_app.slack.questions import KIND
@@ -90,18 +91,21 @@ def caller_of(row: SlackWorkspace, principal: Principal) -> Caller:
 # ----------------------------------------------------------------- operators
 
 
-def connect(wish: NewWorkspace, operator: Operator) -> SlackWorkspace:
+def connect(wish: NewWorkspace, operator: Operator, within: Reach = EVERYTHING) -> SlackWorkspace:
     """Ask Slack for the workspace of the bot token, and store it. Raises ValueError."""
     _check(wish)
-    return add(wish, identify(wish.bot_token), operator)
+    return add(wish, identify(wish.bot_token), operator, within)
 
 
-def add(wish: NewWorkspace, identity: Identity, operator: Operator) -> SlackWorkspace:
-    """Store a workspace, or give one that exists new secrets. Raises ValueError for a wish that makes no sense."""
+def add(wish: NewWorkspace, identity: Identity, operator: Operator, within: Reach = EVERYTHING) -> SlackWorkspace:
+    """Store a workspace, or give one within the reach new secrets. Raises ValueError for a wish that makes no sense."""
     _check(wish)
     if not _TEAM.fullmatch(identity.team_id):
         raise ValueError("Slack has named no workspace for this bot token")
     with transaction.atomic():
+        existing = SlackWorkspace.objects.filter(team_id=identity.team_id)
+        if existing.exists() and not within.limit(existing).exists():
+            raise ValueError("this workspace of Slack is connected for a tenant outside your reach")
         principal = _principal(wish.tenant, wish.principal)
         columns: dict[str, Any] = {
             "name": identity.name,

@@ -1,10 +1,13 @@
 """Stored budgets of persons, and their amounts in dollars."""
 
+from typing import Any
+
 from a2a.money import MICRO
 from tasks_app.models import Budget, Principal, Tenant
 from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.operators.budgets import set_budget
 from tests.conftest import Person
+from tests.operations.asking import sent
 
 OPS = Operator(name="ops", door=COMMAND)
 
@@ -19,3 +22,8 @@ def amounts(budget: Budget) -> tuple[float, float]:
     """Return what is reserved and what is spent, in dollars."""
     budget.refresh_from_db()
     return budget.reserved / MICRO, budget.spent / MICRO
+
+
+def queued(person: Person, text: str = "0.25", agent: str = "priced", **more: Any) -> str:
+    """Begin a task that costs what its message says; return its id."""
+    return sent(person, text, agent, return_immediately=True, **more).id

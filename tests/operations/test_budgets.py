@@ -21,14 +21,10 @@ from tasks_app.upkeep.orphans import release_orphans
 from tests.conftest import PATIENCE, Person, until
 from tests.database.locks import lock_row, needs_row_locks
 from tests.operations.asking import ask, message, send, sent, text_of, words
-from tests.operations.money import amounts, limit
+from tests.operations.money import amounts, limit, queued
 from tests.operations.rows import expire, together, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-
-
-def queued(person: Person, text: str = "0.25", agent: str = "priced", **more: Any) -> str:
-    return sent(person, text, agent, return_immediately=True, **more).id
 
 
 def ask_quickly(person: Person, text: str) -> None:
@@ -315,63 +311,6 @@ def test_a_quick_agent_that_finds_no_thread_gives_back_what_its_call_reserved(
         ask_quickly(owner, "1")
     until(lambda: not Reservation.objects.exists(), "it is given back")
     assert amounts(budget) == (0, 0.125), "but not what is spent"
-
-
-@pytest.mark.usefixtures("service")
-def test_a_later_message_may_not_have_a_budget_below_the_minimum(owner: Person) -> None:
-    task = sent(owner, "0.25 ask", "priced", budget=900_000)
-    with pytest.raises(BudgetExceeded) as refused:
-        sent(owner, message("0.5", task_id=task.id), budget=100_000)
-    assert refused.value.facts["budget"] == "X-Budget-USD"
-    done = sent(owner, message("0.5", task_id=task.id), budget=500_000)
-    assert text_of(done).endswith("0.75 of 0.9"), "the limit is that of the beginning"
-
-
-@pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("agent", ["priced", "priced-quick"])
-def test_each_run_of_a_task_that_waits_for_answers_needs_cover(owner: Person, agent: str) -> None:
-    budget = limit(owner, 2.5)
-    task = sent(owner, "1 ask", agent)
-    assert amounts(budget) == (1, 0)
-    sent(owner, message("0.75 ask", task_id=task.id))
-    assert amounts(budget) == (2, 0), "what is spent, and the maximum of the second run"
-    sent(owner, message("0.5 ask", task_id=task.id))
-    assert amounts(budget) == (2.5, 0), "what is spent, and what was left"
-    assert Task.objects.get().budget == 2_500_000
-    with pytest.raises(BudgetExceeded) as refused:
-        sent(owner, message("0.5", task_id=task.id))
-    assert refused.value.facts == {"budget": "task", "available": "0.25", "required": "0.50", "currency": "USD"}
-    assert Task.objects.get().state == "input_required"
-    ask(owner, CancelTask(id=task.id))
-    assert amounts(budget) == (0, 2.25)
-
-
-@pytest.mark.usefixtures("service")
-def test_another_run_is_refused_when_others_have_spent_the_budget(owner: Person) -> None:
-    budget = limit(owner, 10)
-    task = sent(owner, "0.75 ask", "priced")
-    limit(owner, 1)
-    with pytest.raises(BudgetExceeded) as refused:
-        sent(owner, message("0.5", task_id=task.id))
-    assert refused.value.facts == {"budget": "principal", "available": "0.25", "required": "0.50", "currency": "USD"}
-    assert amounts(budget) == (1, 0)
-    limit(owner, 2)
-    assert sent(owner, message("0.5", task_id=task.id)).status.state == "completed"
-    assert amounts(budget) == (0, 1.25)
-
-
-@pytest.mark.usefixtures("lanes")
-def test_a_message_to_a_task_at_work_needs_cover_once_the_run_has_spent(owner: Person) -> None:
-    budget = limit(owner, 1.25)
-    task_id = queued(owner)
-    claim(wish(agents=("priced",)))
-    Task.objects.filter(pk=task_id).update(spent=MICRO)  # as its run reported
-    with pytest.raises(BudgetExceeded):
-        sent(owner, message("more", task_id=task_id), return_immediately=True)
-    limit(owner, 3)
-    for _ in range(2):  # The second message finds what the first has reserved.
-        sent(owner, message("more", task_id=task_id), return_immediately=True)
-        assert amounts(budget) == (2, 0)
 
 
 @needs_row_locks

@@ -15,12 +15,13 @@ from a2a.errors import Unavailable
 from a2a.requests import GetTask, SendMessage
 from a2a.run import Run
 from a2a.states import TaskState
+from tasks_app.models import Task as TaskRow
 from tasks_app.operations import Context, perform
 from tasks_app.process.main_loop import run_to_end
 from tasks_app.runner import quick
 from tasks_app.runner.late import Latecomers
-from tests.conftest import PATIENCE, Person
-from tests.operations.asking import message, shown, text_of
+from tests.conftest import PATIENCE, Person, until
+from tests.operations.asking import ask, message, sent, shown, text_of
 from tests.support.agents import MEMORY
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -58,6 +59,20 @@ async def tidies_up(run: Run) -> None:
     finally:
         await asyncio.sleep(0.01)
         MEMORY["steps"].append("tidy")
+
+
+@agent(timeout=1)
+async def talks_on(run: Run) -> AsyncIterator[str]:
+    """Counts aloud, whatever cancels it."""
+    number = 0
+    try:
+        while True:
+            yield f"{number} "
+            number += 1
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.001)
+    finally:
+        MEMORY[run.task_id] = number
 
 
 @pytest.fixture
@@ -155,3 +170,15 @@ def test_an_agent_that_heeds_its_end_may_tidy_up(owner: Person, late: Callable[[
 
     answer, steps, count = run_to_end(None, calls())
     assert (shown(answer).status.state, steps, count) == (TaskState.FAILED, ["tidy"], 0)
+
+
+def test_an_agent_that_talks_on_after_its_timeout_is_closed_and_heard_once(owner: Person) -> None:
+    task = sent(owner, "go", "talks-on", return_immediately=True)
+    until(lambda: TaskRow.objects.get(pk=task.id).state == "failed", "the timeout")
+    size = TaskRow.objects.get(pk=task.id).last_seq
+    until(lambda: task.id in MEMORY, "its generator is closed")
+    ended = shown(ask(owner, GetTask(id=task.id)))
+    assert TaskRow.objects.get(pk=task.id).last_seq == size
+    numbers = text_of(ended).split()
+    assert numbers == [str(number) for number in range(len(numbers))], "each once"
+    assert 0 < len(numbers) <= MEMORY[task.id] + 1

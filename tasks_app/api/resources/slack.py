@@ -13,6 +13,7 @@ from tasks_app.api.verbs import Body, verb
 from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.reach import read_reach
 from tasks_app.slack import acts, workspaces
 
 
@@ -98,8 +99,9 @@ class SlackWorkspaces(Resource):
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Add a workspace, or give one that exists new secrets. Slack says to which one the token belongs."""
         self.check_tenant(values["tenant"])
+        wish, within = workspaces.NewWorkspace(**values), read_reach(self.request.user)
         try:
-            return self.describe(workspaces.connect(workspaces.NewWorkspace(**values), operator))
+            return self.describe(workspaces.connect(wish, operator, within))
         except ValueError as error:
             raise ValidationError(f"{error}.") from None
 

@@ -10,6 +10,7 @@ from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable, 
 from a2a.types import Part, PushConfig, Task
 from tasks_app.models import File
 from tasks_app.models import Task as TaskRow
+from tasks_app.operations.send import create_task
 from tests.conftest import Person
 from tests.operations.asking import data, message, send, sent
 from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
@@ -72,6 +73,20 @@ def test_a_quick_agent_without_a_thread_leaves_no_file(owner: Person, monkeypatc
     with pytest.raises(Unavailable):
         send(owner, message(parts=(PDF,)), "echo")
     assert not stored_paths()
+
+
+def test_the_files_of_a_message_that_was_stored_after_all_stay(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store the message, and have the caller hear that the database is unavailable."""
+
+    async def store_and_fail(plan: Any, events: Any) -> Any:
+        assert await create_task(plan, events)
+        raise Unavailable
+
+    monkeypatch.setattr("tasks_app.operations.send.create_task", store_and_fail)
+    task = sent(owner, message(parts=(PDF,)), "asks-for-files", return_immediately=True)
+    assert task.id
+    assert len(rows()) == 1
+    assert stored_paths() == rows()
 
 
 def test_all_files_of_a_task_count_together(owner: Person, settings: Any) -> None:

@@ -183,6 +183,20 @@ def test_the_api_does_the_same(there: Slack, workspace: SlackWorkspace) -> None:
     assert not [text for text in (TOKEN, SECRET, workspace.bot_token) if text in str(shown)]
 
 
+def test_the_workspace_of_another_tenant_stays(there: Slack, workspace: SlackWorkspace, owner: Person) -> None:
+    elsewhere = program(ADMINISTRATOR, reach=NamedReach(tenants=("home",)))
+    wish = {"bot_token": TOKEN, "principal": "other", "tenant": "home", "signing_secret": SECRET}
+    answer = elsewhere.post("slack-workspaces/", **wish)
+    assert answer.status_code == 400
+    assert "outside your reach" in str(answer.json())
+    assert "acme" not in str(answer.json())
+    row = SlackWorkspace.objects.get()
+    assert (row.pk, row.principal_id, row.bot_token) == (workspace.pk, workspace.principal_id, workspace.bot_token)
+    everywhere = program(ADMINISTRATOR)
+    assert everywhere.post("slack-workspaces/", **wish).status_code < 300
+    assert SlackWorkspace.objects.get().principal.tenant.name == "home"
+
+
 def test_questions_of_another_tenant_are_not_found(workspace: SlackWorkspace, owner: Person) -> None:
     waiting = question(workspace)
     elsewhere = program(OPERATOR, reach=NamedReach(tenants=("home",)))

@@ -1,0 +1,58 @@
+"""Isolated agents where a process has no room: no thread, no child, and small limits."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from a2a.run import Chunk, Failure
+from a2a.types import Part
+from tasks_app.runner import fork_server
+from tasks_app.runner.pipe import Pieces, encode, pack
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    yield
+    fork_server.warm.clear()
+    fork_server.unable.clear()
+
+
+def test_a_process_without_room_for_a_thread_says_that_it_cannot_start_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    fork_server.warm.set()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    fork_server.cool_down()
+    assert (fork_server.unable.is_set(), fork_server.warm.is_set()) == (True, False)
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, True), (1, False), (255, False), (-9, False)])
+def test_a_first_process_that_fails_is_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int, expected: bool
+) -> None:
+    class First:
+        exitcode = code
+
+        def __init__(self, **_: Any) -> None: ...
+
+        def start(self) -> None: ...
+
+        def join(self) -> None: ...
+
+    monkeypatch.setattr(fork_server, "start_server", lambda: None)
+    monkeypatch.setattr(fork_server.CONTEXT, "Process", First)
+    assert fork_server._starts_child() is expected
+    assert (f"exit code {code}" in caplog.text) is not expected
+
+
+def test_an_action_may_be_as_large_as_a_task_where_limits_are_small(settings: Any) -> None:
+    settings.A2A_TASK_FILE_BYTES, settings.A2A_TASK_CHARACTERS = 1, 10_000
+    message = encode(pack(Chunk(parts=(Part(text="x" * 30_000),))))
+    assert list(Pieces().add(len(message).to_bytes(4) + message)) == [message]
+    with pytest.raises(Failure, match=r"than a task may hold: 40,001 bytes"):
+        pack(Chunk(parts=(Part(text="x" * 50_000),)))
