@@ -113,6 +113,9 @@ class AgentAnswer(models.Model):
     agent = models.CharField(max_length=64)
     principal = models.ForeignKey(Principal, models.CASCADE, related_name="+", help_text="The author of the message.")
     scopes = models.TextField(help_text="The scopes of the call that sent the message, separated by spaces.")
+    is_limited = models.BooleanField(
+        default=False, db_default=False, help_text="The credential of that call is valid for some agents only."
+    )
     task_id = models.CharField(max_length=36, null=True, help_text="The task; null before there is one.")
     cursor = models.PositiveIntegerField(
         default=0, db_default=0, help_text="The last event of the task that was made into a chunk, or into none."

@@ -147,7 +147,13 @@ async def send_message(request: SendToSharedStream, context: Context) -> Grant:
     caller, now = context.caller, clock.now()
     agents = await DoSlowly(lambda: _agents_of(stream.id), caller.owner_id)
     answers = [
-        AgentAnswer(agent=name, principal_id=caller.owner_id, scopes=" ".join(sorted(caller.scopes)), due_at=now)
+        AgentAnswer(
+            agent=name,
+            principal_id=caller.owner_id,
+            scopes=" ".join(sorted(caller.scopes)),
+            is_limited=caller.agents is not None,
+            due_at=now,
+        )
         for name in agents
         if caller.agents is None or name in caller.agents
     ]

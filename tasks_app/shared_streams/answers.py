@@ -92,6 +92,7 @@ def _turn(row: AgentAnswer) -> Turn:
             name=principal.name,
             scopes=frozenset(row.scopes.split()),
             rules=rules_of(principal),
+            agents=frozenset({row.agent}) if row.is_limited else None,
         ),
         parts=tuple(decode_part(part) for part in orjson.loads(parts)),
         task_id=row.task_id,

@@ -46,6 +46,26 @@ def test_each_agent_answers_a_message_in_the_name_of_its_author(
     ]
 
 
+@pytest.mark.parametrize("agent", ["conversation", "conversation-quickly"])
+def test_a_token_for_one_agent_hears_nothing_of_others_through_it(service: None, owner: Person, agent: str) -> None:
+    """Ask an agent for its conversation in a stream whose context has a message to another agent."""
+    limited = owner._replace(caller=replace(owner.caller, agents=frozenset({agent})))
+
+    async def story() -> str:
+        stream_id = await start(owner, agent)
+        elsewhere = Message(message_id="m", role=Role.USER, parts=(Part(text="the secret"),), context_id=stream_id)
+        await perform(SendMessage(message=elsewhere), Context(caller=owner.caller, agent="form-coroutine"))
+        await say(limited, stream_id)
+        await answered()
+        await say(owner, stream_id)
+        await answered()
+        return stream_id
+
+    first, second = [text for author, text, _ in chunks(talk(story)) if author == agent]
+    assert "the secret" not in first
+    assert "the secret" in second
+
+
 @pytest.mark.parametrize(
     ("agent", "text"),
     [
