@@ -42,9 +42,8 @@ def limit_wrong(view: View) -> View:
 
 def spend(principal: Principal, cost: int) -> None:
     """Take the cost of a request out of the buckets of the client's principal. Raises TooManyCalls."""
-    async_to_sync(limits.spend)(
-        caller_for(principal, frozenset()), cost
-    )  # on the loop of the doors, as all buckets are
+    caller = caller_for(principal, frozenset())
+    async_to_sync(limits.spend)(caller, cost)  # on the loop of the doors, where all buckets are
 
 
 def _refuse(error: TooManyCalls) -> HttpResponse:
