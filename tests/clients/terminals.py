@@ -16,6 +16,8 @@ SECONDS = 240
 """How long a command may take on a busy machine."""
 READY, MORE = "@ready@", "@more@"
 ENDED = re.compile(rf"{READY}(\d+)@")
+PASTING = re.compile(r"\x1b\[\?2004[hl]")
+"""Codes that zsh writes around its prompt for pasted text. Work in the background may print right behind one."""
 ENTRY = """
 import fcntl, os, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -90,7 +92,7 @@ class Terminal:
 
     def shown(self, since: int) -> str:
         """Return what was printed since a place in the text, without prompts."""
-        return ENDED.sub("", self.text[since:]).replace(MORE, "")
+        return PASTING.sub("", ENDED.sub("", self.text[since:]).replace(MORE, ""))
 
     def interrupt(self) -> int:
         """Press Ctrl-C; return the exit code of what ran."""
