@@ -243,8 +243,8 @@ async def test_a_crash_is_noticed_though_another_process_holds_the_pipe(node: No
 async def test_a_result_of_more_bytes_than_a_task_may_hold_is_refused_in_the_process(start: Start) -> None:
     node = await start(A2A_TASK_FILE_BYTES="1000000", A2A_TASK_CHARACTERS="500000", **ISOLATED)
     async with client(node) as caller:
-        task = await ended(caller, await caller.send("says-too-much", size=2_500_000))
-        assert words(task) == "The agent has given more at once than a task may hold: 2,000,000 bytes."
+        task = await ended(caller, await caller.send("says-too-much", size=3_500_000))
+        assert words(task) == "The agent has given more at once than a task may hold: 3,000,000 bytes."
 
 
 async def test_a_signal_to_the_whole_service_leaves_an_isolated_run_its_grace(start: Start) -> None:
