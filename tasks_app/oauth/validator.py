@@ -111,9 +111,14 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     def validate_code(
         self, client_id: str, code: str, client: OAuthClient, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return whether the code is valid. A second use revokes all tokens of the first (RFC 6749, 4.1.2)."""
+        """Return whether the code is valid. A second use revokes all tokens of the first (RFC 6749, 4.1.2).
+
+        Raises TooManyCalls; the code is then as good as before.
+        """
         if super().validate_code(client_id, code, client, request):
-            return bool(request.user.is_active)
+            is_valid = bool(request.user.is_active)
+            _spend_if_public(client, SEND_COST if is_valid else 0)
+            return is_valid
         family = family_of(code)
         if RefreshToken.objects.filter(token_family=family, application=client).exists():
             RefreshToken.revoke_family(family)
@@ -124,9 +129,13 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     def validate_refresh_token(
         self, refresh_token: str, client: OAuthClient, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return whether the refresh token is the client's, unused, and of a user who may still log in."""
-        is_valid = super().validate_refresh_token(refresh_token, client, request)
-        return bool(is_valid and request.user.is_active)
+        """Return whether the refresh token is the client's, unused, and of a user who may still log in.
+
+        Raises TooManyCalls; the token is then as good as before.
+        """
+        is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
+        _spend_if_public(client, SEND_COST if is_valid else 0)
+        return bool(is_valid)
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
         """Store the digests of tokens. Raises InvalidGrantError if another request used the refresh token meanwhile."""
@@ -143,10 +152,11 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             raise errors.InvalidGrantError(request=request) from None
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Revoke a token of the client, if it has such a token, and record that."""
+        """Revoke a token of the client, if it has such a token, and record that. Raises TooManyCalls."""
         mine = {"token_checksum": checksum(token), "application": request.client}
+        is_mine = any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken))
+        _spend_if_public(request.client, 1 if is_mine else 0)
         with transaction.atomic():
-            is_mine = any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken))
             super().revoke_token(token, token_type_hint, request, *args, **kwargs)
             if is_mine:
                 record(request, REVOKE)
@@ -179,6 +189,16 @@ def _find_client(client_id: str) -> OAuthClient | None:
     if not 0 < len(client_id) <= LONGEST or "\0" in client_id:
         return None
     return OAuthClient.objects.select_related("principal__tenant").filter(client_id=client_id).first()
+
+
+def _spend_if_public(client: OAuthClient, cost: int) -> None:
+    """Take the cost of a valid code or token out of the buckets of a public client's principal. Raises TooManyCalls.
+
+    A confidential client has paid with its secret. The id of a public one is no secret, so that its wrong requests must
+    cost its principal nothing.
+    """
+    if cost and client.client_type == PUBLIC:
+        spend(client.principal, cost)
 
 
 def _lock_unused(pk: int) -> bool:

@@ -47,6 +47,7 @@ wishes = {{
     "rival": dict(principal="rival", **code),
     "distant": dict(principal="olga", tenant="abroad", **code),
     "busy": dict(principal="busy"),
+    "hasty": dict(principal="hasty", grant="authorization-code", redirect_uris=["{redirect}"], public=True),
     "native": dict(principal="olga", grant="authorization-code", redirect_uris=["{loopback}"], public=True),
 }}
 programs = {{}}
@@ -54,8 +55,10 @@ for name, wish in wishes.items():
     wish = clients.NewClient(**{{"name": name, "scopes": "{scopes}"}} | wish)
     client, secret = clients.add(wish, Operator("tests", COMMAND))
     programs[name] = {{"pk": client.pk, "id": client.client_id, "secret": secret}}
-busy = Principal.objects.get(name="busy")
-RateLimit.objects.create(principal=busy, tenant=busy.tenant, per_minute=1, burst=25, changed_at=clock.now())
+for principal in Principal.objects.filter(name__in=["busy", "hasty"]):
+    RateLimit.objects.create(
+        principal=principal, tenant=principal.tenant, per_minute=1, burst=25, changed_at=clock.now()
+    )
 lisa, _ = users.make_user(Operator("tests", COMMAND), "lisa", ["administrator"], reach)
 lisa.set_password("{password}")
 lisa.save()

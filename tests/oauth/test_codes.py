@@ -251,6 +251,23 @@ def test_revoking_either_token_ends_both(site: Site, browser: Browser) -> None:
         assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
 
 
+def test_valid_codes_and_tokens_of_a_public_client_spend_from_the_limit_of_its_principal(
+    site: Site, browser: Browser
+) -> None:
+    values = [code(site, browser, "hasty") for _ in range(2)]
+    token = exchange(site, values[0], "hasty").json()
+    while (answer := refresh(site, token["refresh_token"], "hasty")).status_code == 200:  # A sweep reads the limits.
+        token = answer.json()
+    for limited in (answer, exchange(site, values[1], "hasty")):
+        assert refused(limited) == (429, "temporarily_unavailable")
+        assert int(limited.headers["Retry-After"]) > 0
+    for _ in range(30):
+        assert refused(refresh(site, "tdr_unknown", "hasty")) == (400, "invalid_grant")
+        assert site.form("hasty", "/oauth2/revoke", token="tda_unknown").status_code == 200
+    assert site.form("hasty", "/oauth2/revoke", token=token["access_token"]).status_code == 200, "it costs one unit"
+    assert not is_active(site, token["access_token"])
+
+
 def test_a_native_program_returns_to_any_port_of_its_machine(site: Site, browser: Browser) -> None:
     redirect = LOOPBACK.replace("127.0.0.1", "127.0.0.1:4711")
     value = query_of(browser.approve(address(site, "native", redirect)))["code"]
