@@ -95,6 +95,7 @@ def build_costs(task: Task) -> list[Fact]:
         return []
     return [
         Fact("Budget (USD)", "" if task.budget is None else show_usd(task.budget)),
+        Fact("Limit by stored budgets (USD)", "" if task.share is None else show_usd(task.share)),
         Fact("Reserved (USD)", show_usd(task.reserved)),
         Fact("Spent (USD)", show_usd(task.spent)),
     ]

@@ -80,6 +80,7 @@ class TaskRow(Row, kw_only=True, gc=False, rename={"fence": "attempt", "attempt"
     size: int = 0
     messages: int = 0
     budget: int | None = None
+    share: int | None = None
     spent: int = 0
     reserved: int = 0
 

@@ -149,7 +149,7 @@ def _reserve_for(item: CreateCharged, budgets: Sequence[int], amount: int) -> No
         raise TypeError("a direct reply reserves nothing")
     charge = item.charge
     item.task.reserved = amount if budgets else 0
-    item.task.budget = amount if amount < charge.most else charge.limit
+    item.task.share = amount if amount < charge.most else None
     item.reservations = [ReservationRow(task_id=charge.task_id, budget_id=id, amount=amount) for id in budgets]
 
 

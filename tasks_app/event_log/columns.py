@@ -52,6 +52,7 @@ class TaskColumns(NamedTuple):
     run_seq: int | None
     size: int
     budget: int | None
+    share: int | None
     spent: int
     reserved: int
 

@@ -76,9 +76,9 @@ def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
     if share and not reserve(cursor, dict.fromkeys(budgets, share)):
         raise RuntimeError("a budget has changed while its row was locked")
     cursor.execute(f"update {_RESERVATION} set amount = amount + %s where task_id = %s", [share, item.task_id])
-    if reserved + share < goal:  # A task with less than its maximum may cost no more than that.
-        limit = reserved + share
+    # A task with less than its maximum may cost no more than that.
+    limit = reserved + share if reserved + share < goal else None
     cursor.execute(
-        f"update {_TASK} set reserved = reserved + %s, budget = %s where id = %s", [share, limit, item.task_id]
+        f"update {_TASK} set reserved = reserved + %s, share = %s where id = %s", [share, limit, item.task_id]
     )
     return None

@@ -36,8 +36,9 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     """The last event that the newest run wrote, or was claimed with; 0 before the first."""
     size: int
     """Characters of the payloads of its events."""
-    budget: int | None
-    """The most that the task may cost, in millionths of a dollar; None without a limit."""
+    limit: int | None
+    """The most that the task may cost, in millionths of a dollar: its budget, or what stored budgets gave it if that is
+    less; None without a limit."""
     spent: int
     """The sum of the reports of its runs, in millionths."""
     reserved: int
@@ -58,7 +59,7 @@ class Head(Struct, frozen=True):
     size: int
     messages: int
     budget: int | None
-    """The most that the task may cost, in millionths of a dollar; None without a limit."""
+    """The most that the task may cost, by its caller, in millionths of a dollar; None without a limit."""
     reserved: int
     spent: int
 
@@ -232,7 +233,7 @@ def read_of(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
         pushes=bool(row.pushes),
         run_seq=row.run_seq or 0,
         size=row.size,
-        budget=row.budget,
+        limit=min((limit for limit in (row.budget, row.share) if limit is not None), default=None),
         spent=row.spent,
         reserved=row.reserved,
     )

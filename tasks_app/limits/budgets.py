@@ -42,8 +42,6 @@ class Charge(Struct, frozen=True, kw_only=True):
     """The minimum expected cost: with less left, the task is refused."""
     most: int
     """The reservation, if so much is left."""
-    limit: int | None = None
-    """The budget that the caller has sent for the task."""
 
 
 # ----------------------------------------------------- which budgets a caller has

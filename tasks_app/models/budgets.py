@@ -1,4 +1,4 @@
-"""The tables of budgets. callers/budgets.py changes their amounts, together with the tasks that they admit."""
+"""The tables of budgets. limits/budgets.py changes their amounts, together with the tasks that they admit."""
 
 from typing import ClassVar
 

@@ -44,4 +44,4 @@ async def charge(plan: Plan) -> None:
     if budgets := await budgets_of(plan.context.caller):
         most = cost.most if limit is None else min(cost.most, limit)
         least = min(cost.least, most)
-        plan.charge = Charge(task_id=plan.run.task_id, budgets=budgets, least=least, most=most, limit=limit)
+        plan.charge = Charge(task_id=plan.run.task_id, budgets=budgets, least=least, most=most)

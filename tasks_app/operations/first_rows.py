@@ -20,6 +20,7 @@ def task_row(plan: Plan, task: TaskDocument, status_at: datetime, events: Sequen
     caller, agent = plan.context.caller, plan.agent
     # A quick agent has answered. It is called again only with another message, which has a caller of its own.
     preferences = replace(plan.preferences, caller=None) if plan.quick else plan.preferences
+    budget, limit = (plan.request.budget if agent.cost else None), plan.run.spending.limit
     return TaskRow(
         id=task.id,
         tenant_id=caller.tenant_id,
@@ -44,7 +45,8 @@ def task_row(plan: Plan, task: TaskDocument, status_at: datetime, events: Sequen
         wants=preferences.json(),
         size=sum(event.size for event in events),
         messages=1,
-        budget=plan.run.spending.limit,
+        budget=budget,
+        share=limit if limit != budget else None,  # Stored budgets gave a quick agent less.
         spent=plan.run.spending.spent,
         reserved=0 if task.state in TERMINAL else plan.share,
     )

@@ -18,6 +18,7 @@ TASK = (
     "deadline",
     "created_at",
     "budget",
+    "share",
     "reserved",
     "spent",
 )

@@ -39,7 +39,7 @@ async def prepare_run(read: TaskRead, agent: Agent, task: Task, messages: Sequen
         preferences=preferences,
         files=run_files,
         secrets=run_secrets,
-        spending=Spending(read.budget, read.spent),
+        spending=Spending(read.limit, read.spent),
         memory=memory_of(read),
     )
 

@@ -95,7 +95,7 @@ class Writer:
         """The events that this run has written."""
         self.inbox = Inbox()
         """The inbox of the run."""
-        self.spending = Spending(read.budget, read.spent)
+        self.spending = Spending(read.limit, read.spent)
         """The cost of the task, as its runs report it."""
         self.reported = read.spent
         """The sum of the reports that are written."""

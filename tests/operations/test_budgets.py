@@ -50,7 +50,7 @@ def test_fifty_parallel_sends_with_a_budget_for_ten_admit_exactly_ten(owner: Per
 def test_a_task_reserves_its_maximum_or_what_is_left_but_not_less_than_its_minimum(owner: Person) -> None:
     budget = limit(owner, 2.75)
     ids = [queued(owner) for _ in range(3)]
-    assert list(Task.objects.filter(pk__in=ids).order_by("id").values_list("reserved", "budget")) == [
+    assert list(Task.objects.filter(pk__in=ids).order_by("id").values_list("reserved", "share")) == [
         (MICRO, None),
         (MICRO, None),
         (MICRO * 3 // 4, MICRO * 3 // 4),

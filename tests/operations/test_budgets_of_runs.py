@@ -4,11 +4,10 @@ import pytest
 
 from a2a.errors import BudgetExceeded
 from a2a.money import MICRO
-from a2a.requests import CancelTask
 from tasks_app.event_log import claim
 from tasks_app.models import Task
 from tests.conftest import Person
-from tests.operations.asking import ask, message, sent, text_of
+from tests.operations.asking import message, sent, text_of
 from tests.operations.money import amounts, limit, queued
 from tests.operations.rows import wish
 
@@ -35,13 +34,31 @@ def test_each_run_of_a_task_that_waits_for_answers_needs_cover(owner: Person, ag
     assert amounts(budget) == (2, 0), "what is spent, and the maximum of the second run"
     sent(owner, message("0.5 ask", task_id=task.id))
     assert amounts(budget) == (2.5, 0), "what is spent, and what was left"
-    assert Task.objects.get().budget == 2_500_000
+    row = Task.objects.get()
+    assert (row.budget, row.share) == (None, 2_500_000)
     with pytest.raises(BudgetExceeded) as refused:
         sent(owner, message("0.5", task_id=task.id))
-    assert refused.value.facts == {"budget": "task", "available": "0.25", "required": "0.50", "currency": "USD"}
+    assert refused.value.facts == {"budget": "principal", "available": "0.25", "required": "0.50", "currency": "USD"}
     assert Task.objects.get().state == "input_required"
-    ask(owner, CancelTask(id=task.id))
-    assert amounts(budget) == (0, 2.25)
+    limit(owner, 3)
+    done = sent(owner, message("0.5", task_id=task.id))
+    assert text_of(done).endswith("2.75 of 3"), "what the budget had left when it was filled up"
+    assert amounts(budget) == (0, 2.75)
+
+
+@pytest.mark.usefixtures("service")
+def test_the_budget_of_a_call_limits_later_runs_whatever_stored_budgets_had_left_before(owner: Person) -> None:
+    limit(owner, 0.75)
+    task = sent(owner, "0.25 ask", "priced", budget=900_000)
+    row = Task.objects.get()
+    assert (row.budget, row.share) == (900_000, 750_000)
+    limit(owner, 10)
+    sent(owner, message("0.5 ask", task_id=task.id))
+    row.refresh_from_db()
+    assert (row.budget, row.share) == (900_000, None)
+    with pytest.raises(BudgetExceeded) as refused:
+        sent(owner, message("0.5", task_id=task.id))
+    assert refused.value.facts == {"budget": "task", "available": "0.15", "required": "0.50", "currency": "USD"}
 
 
 @pytest.mark.usefixtures("service")
@@ -82,4 +99,4 @@ def test_a_message_that_another_has_paid_for_is_not_refused(owner: Person) -> No
     sent(owner, message("more", task_id=task_id), return_immediately=True)
     Task.objects.filter(pk=task_id).update(spent=MICRO)  # as its run reported
     sent(owner, message("and more", task_id=task_id), return_immediately=True)
-    assert (amounts(budget), Task.objects.get().budget) == ((2, 0), 2 * MICRO), "it may cost what is reserved"
+    assert (amounts(budget), Task.objects.get().share) == ((2, 0), 2 * MICRO), "it may cost what is reserved"
