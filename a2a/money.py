@@ -2,6 +2,7 @@
 
 import re
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ class Cost(Struct, frozen=True):
     most: int
 
 
+@lru_cache(maxsize=1024)
 def parse_usd(text: str) -> int:
     """Return the amount of a text from outside. Raises ValueError for anything but plain digits with a point."""
     if _AMOUNT.fullmatch(text) is None:

@@ -5,39 +5,45 @@ from typing import Any
 import pytest
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.peers import network_of, origin_of
+from tasks_app.callers.peers import is_forwarded, network_of, origin_of
 from tasks_app.limits import strangers
-from tasks_app.limits.rates import Rate, TokenBuckets
+from tasks_app.limits.rates import TokenBuckets
 
 
 def test_a_burst_is_admitted_up_to_the_bucket_and_no_further() -> None:
-    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=10))
-    assert [buckets.take("a", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0] * 2
-    assert buckets.take("b", 0.0) == 0.0, "each name has a bucket of its own"
+    buckets = TokenBuckets()
+    assert [buckets.take("a", 10, 5.0) for _ in range(12)] == [0.0] * 10 + [6.0] * 2
+    assert buckets.take("b", 10, 5.0) == 0.0, "each name has a bucket of its own"
 
 
-def test_a_bucket_fills_evenly_and_never_beyond_its_burst() -> None:
-    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=3))
+@pytest.mark.parametrize("size", [1, 3, 7, 60, 997, 100_000])
+def test_a_bucket_of_any_size_admits_exactly_that(size: int) -> None:
+    buckets = TokenBuckets()
+    assert [buckets.take("a", size, 12_345.678) for _ in range(size + 3)].count(0.0) == size
+
+
+def test_a_bucket_fills_evenly_and_never_beyond_its_size() -> None:
+    buckets = TokenBuckets()
     for _ in range(3):
-        buckets.take("a", 0.0)
-    assert buckets.wait("a", 0.25) == 0.75
-    assert [buckets.take("a", 1.0), buckets.take("a", 1.0)] == [0.0, 1.0]
-    assert [buckets.take("a", 3600.0) for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+        buckets.take("a", 3, 5.0)
+    assert buckets.wait("a", 3, 10.0) == 15.0
+    assert [buckets.take("a", 3, 25.0), buckets.take("a", 3, 25.0)] == [0.0, 20.0]
+    assert [buckets.take("a", 3, 3600.0) for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
 
 
 def test_a_clock_that_goes_backwards_gives_no_tokens() -> None:
-    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=1))
-    assert buckets.take("a", 100.0) == 0.0
-    assert buckets.take("a", 50.0) == 1.0
+    buckets = TokenBuckets()
+    assert buckets.take("a", 1, 100.0) == 0.0
+    assert buckets.take("a", 1, 50.0) > 0
 
 
 def test_a_hundred_thousand_addresses_take_bounded_memory() -> None:
-    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=2), most=1_000)
+    buckets = TokenBuckets(most=1_000)
     for number in range(100_000):
-        buckets.take(f"address {number}", 0.0)
-        buckets.take("busy", 0.0)
-    assert len(buckets.levels) == 1_000
-    assert buckets.wait("busy", 0.0) > 0, "a bucket in use is never the one to be dropped"
+        buckets.take(f"address {number}", 2, 5.0)
+        buckets.take("busy", 2, 5.0)
+    assert len(buckets.full_at) == 1_000
+    assert buckets.wait("busy", 2, 5.0) > 0, "a bucket in use is never the one to be dropped"
 
 
 def test_an_address_may_try_so_many_wrong_credentials_in_a_minute(settings: Any) -> None:
@@ -78,7 +84,7 @@ def test_a_client_counts_by_its_address_or_its_network(address: str | None, netw
 
 def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     def behind(address: str) -> str:
-        return origin_of(address, {"X-Forwarded-For": "203.0.113.7"}.get)
+        return origin_of(address, forwarded=is_forwarded({"HTTP_X_FORWARDED_FOR": "203.0.113.7"}))
 
     settings.A2A_TRUSTED_PROXIES = []
     assert behind("10.0.0.1") == behind("10.0.0.1") == ""
@@ -87,4 +93,4 @@ def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: p
     assert behind("8.8.8.8") == "8.8.8.8", "an outside address is no proxy of ours"
     settings.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
     assert behind("10.0.0.1") == "10.0.0.1"
-    assert origin_of("10.0.0.1", {}.get) == "10.0.0.1"
+    assert origin_of("10.0.0.1", forwarded=is_forwarded({})) == "10.0.0.1"

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
@@ -59,16 +59,19 @@ def network_of(address: str | None) -> str:
     return _place(address)[0] if address else ""
 
 
-def origin_of(address: str | None, headers: Callable[[str], str | None]) -> str:
+def is_forwarded(meta: Mapping[str, Any]) -> bool:
+    """Return whether a call with these headers, named as in WSGI, says that a proxy has forwarded it."""
+    return "HTTP_X_FORWARDED_FOR" in meta or "HTTP_FORWARDED" in meta
+
+
+def origin_of(address: str | None, *, forwarded: bool) -> str:
     """Return the network of a caller for limits that one caller must not reach for others; empty if there is none.
 
     There is none behind a proxy that is not trusted: all its callers share one address, and a limit reached by one of
-    them would keep all of them out. `headers` returns a header by its name.
+    them would keep all of them out. `forwarded` is the result of is_forwarded().
     """
     network, is_private = _place(address) if address else ("", False)
-    if not is_private or settings.A2A_TRUSTED_PROXIES:
-        return network
-    if headers("X-Forwarded-For") is None and headers("Forwarded") is None:
+    if not (forwarded and is_private) or settings.A2A_TRUSTED_PROXIES:
         return network
     _warn_of_proxy(network)
     return ""

@@ -5,8 +5,8 @@ spent without a question, and the rest goes back when the lease ends.
 """
 
 import asyncio
-import math
 from collections import deque
+from math import ceil
 
 from msgspec import Struct
 
@@ -51,6 +51,8 @@ class Purse:
         self.burst, self.per_second = rate.burst, rate.per_second
         self.policy = f'"{noun}";q={rate.burst:.0f};w={rate.window}'
         """The item of this bucket in the header RateLimit-Policy."""
+        self.policy_field = ("ratelimit-policy", self.policy)
+        """That header, for callers with this bucket alone."""
         self.mark = f'"{noun}";r='
         """The beginning of its item in the header RateLimit."""
         self.level, self.since = rate.burst, now
@@ -68,10 +70,14 @@ class Purse:
         """Take tokens out of the bucket, if it has so many. For a bucket that no other process shares."""
         # Each call comes here, so this repeats the code of level_at() instead of calling it.
         level = self.level + (now - self.since) * self.per_second if now > self.since else self.level
-        level = min(self.burst, level)
-        is_enough = level >= cost
-        self.level, self.since = level - cost if is_enough else level, now
-        return is_enough
+        if level > self.burst:
+            level = self.burst
+        self.since = now
+        if level < cost:
+            self.level = level
+            return False
+        self.level = level - cost
+        return True
 
     def take_fresh(self, cost: int, now: float) -> bool:
         """Take tokens that are on a lease which needs no renewal yet. Most calls are paid for here."""
@@ -104,21 +110,18 @@ class Purse:
         level = self.level + (now - self.since) * self.per_second if now > self.since else self.level
         return min(self.burst, level)
 
-    def remaining(self, now: float) -> int:
-        """Return the tokens that are left, as far as this process knows."""
+    def state(self, now: float) -> str:
+        """Return the item of this bucket in the header RateLimit: the tokens that are left, as far as this process
+        knows, and the seconds until the bucket is full."""
         level = self.level + self.tokens
         if now > self.since:
             level += (now - self.since) * self.per_second
-        return int(min(self.burst, level))
-
-    def state(self, now: float) -> str:
-        """Return the item of this bucket in the header RateLimit: what remains, and when all of it will be there."""
-        remaining = self.remaining(now)
-        return f"{self.mark}{remaining};t={math.ceil((self.burst - remaining) / self.per_second)}"
+        remaining = int(min(self.burst, level))
+        return f"{self.mark}{remaining};t={ceil((self.burst - remaining) / self.per_second)}"
 
     def refusal(self, cost: int, now: float) -> TooManyCalls:
         """Return the error of a call for which the bucket has too few tokens."""
-        wait = max(1, math.ceil((cost - self.level_at(now)) / self.rate.per_second))
+        wait = max(1, ceil((cost - self.level_at(now)) / self.rate.per_second))
         limit = f"calls of this {self.noun} by cost in {self.rate.window} s"
         return TooManyCalls(wait, limit=limit, most=f"{self.rate.burst:.0f}", cost=str(cost))
 

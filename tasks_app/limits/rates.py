@@ -2,7 +2,6 @@
 
 import math
 import threading
-from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -10,6 +9,9 @@ SEND_COST = 10
 """The units that a message to an agent costs its caller."""
 MOST = 20_000
 """Buckets of one kind. Beyond them the least recently used one is dropped: a missing bucket counts as full."""
+MINUTE = 60.0
+TINY = 1e-9
+"""Seconds by which a sum of times may be wrong."""
 
 
 class Rate(Struct, frozen=True):
@@ -30,47 +32,41 @@ class Rate(Struct, frozen=True):
 
 
 class TokenBuckets:
-    """Token buckets by name. Any thread may use them. All times are those of one steady clock, in seconds."""
+    """Token buckets by name. Any thread may use them. Each fills evenly, within a minute. All times are those of one
+    steady clock, in seconds."""
 
-    def __init__(self, rate: Callable[[], Rate], most: int = MOST) -> None:
-        self.rate = rate
+    def __init__(self, most: int = MOST) -> None:
         self.most = most
         self.lock = threading.Lock()
-        self.levels: dict[str, tuple[float, float]] = {}
-        """The level of each bucket and the time of its measurement, the least recently used bucket first."""
+        self.full_at: dict[str, float] = {}
+        """The time at which each bucket is full again, the least recently used bucket first."""
 
-    def wait(self, name: str, now: float) -> float:
-        """Return the seconds until the bucket has a token; 0 if it has one."""
-        rate = self.rate()
+    def wait(self, name: str, size: int, now: float) -> float:
+        """Return the seconds until a bucket of so many tokens has one; 0 if it has one."""
         with self.lock:
-            level = _fill(self.levels.get(name, (rate.burst, now)), rate, now)
-        return 0.0 if level >= 1 else (1 - level) / rate.per_second
+            full_at = self.full_at.get(name, now)
+        wait = full_at + MINUTE / size - now - MINUTE
+        return wait if wait > TINY else 0.0
 
-    def take(self, name: str, now: float) -> float:
-        """Take a token out of the bucket; return 0, or the seconds until it has one if it has none now."""
-        rate = self.rate()
-        level, per_second = rate.burst, rate.per_minute / 60
+    def take(self, name: str, size: int, now: float) -> float:
+        """Take a token out of a bucket of so many. Return 0, or the seconds until it has one if it has none now."""
         with self.lock:
-            entry = self.levels.pop(name, None)
-            if entry is not None:
-                # Each call comes here, so this repeats the code of _fill() instead of calling it.
-                filled = entry[0] + (now - entry[1]) * per_second if now > entry[1] else entry[0]
-                level = min(level, filled)
-            if level < 1:
-                self.levels[name] = entry or (level, now)
-                return (1 - level) / per_second
-            if entry is None and len(self.levels) >= self.most:
-                del self.levels[next(iter(self.levels))]
-            self.levels[name] = level - 1, now
+            full_at = self.full_at.pop(name, None)
+            if full_at is None:
+                if len(self.full_at) >= self.most:
+                    del self.full_at[next(iter(self.full_at))]
+                full_at = now
+            elif full_at < now:
+                full_at = now
+            # A bucket that lacks all its tokens is full in a minute.
+            wait = full_at + MINUTE / size - now - MINUTE
+            if wait > TINY:
+                self.full_at[name] = full_at
+                return wait
+            self.full_at[name] = full_at + MINUTE / size
             return 0.0
 
     def clear(self) -> None:
         """Make all buckets full."""
         with self.lock:
-            self.levels.clear()
-
-
-def _fill(entry: tuple[float, float], rate: Rate, now: float) -> float:
-    """Return the level of a bucket now, by its level at an earlier time."""
-    level, since = entry
-    return min(rate.burst, level + (now - since) * rate.per_minute / 60) if now > since else level
+            self.full_at.clear()

@@ -6,24 +6,17 @@ without a limit, because other callers may have the same address.
 """
 
 import math
-from functools import lru_cache
 from time import monotonic
 
 from django.conf import settings
 from msgspec import Struct
 
 from a2a.errors import TooManyCalls
-from tasks_app.limits.rates import Rate, TokenBuckets
+from tasks_app.limits.rates import TokenBuckets
 
-
-@lru_cache
-def _of_minute(most: int) -> Rate:
-    return Rate(most, most)
-
-
-failures = TokenBuckets(lambda: _of_minute(settings.A2A_ADDRESS_FAILURES))
+failures = TokenBuckets()
 """The wrong credentials that each address may still try."""
-calls = TokenBuckets(lambda: _of_minute(settings.A2A_ADDRESS_CALLS))
+calls = TokenBuckets()
 """The calls that each address may still make."""
 
 
@@ -45,7 +38,7 @@ def refuses_any() -> bool:
 def check_calls(address: str, now: float | None = None) -> None:
     """Count a call from the address. Raises TooManyCalls."""
     most = settings.A2A_ADDRESS_CALLS
-    if most and address and (wait := calls.take(address, monotonic() if now is None else now)):
+    if most and address and (wait := calls.take(address, most, monotonic() if now is None else now)):
         raise TooManyCalls(math.ceil(wait), limit="calls from this address in a minute", most=str(most))
 
 
@@ -53,14 +46,14 @@ def check_failures(address: str, now: float | None = None) -> None:
     """Check that the address may try a credential. Raises TooManyCalls."""
     if (most := settings.A2A_ADDRESS_FAILURES) and address:
         now = monotonic() if now is None else now
-        _refuse(failures.wait(address, now), now, most)
+        _refuse(failures.wait(address, most, now), now, most)
 
 
 def count_failure(address: str, now: float | None = None) -> None:
     """Count a wrong credential of the address. Raises TooManyCalls for one too many."""
     if (most := settings.A2A_ADDRESS_FAILURES) and address:
         now = monotonic() if now is None else now
-        _refuse(failures.take(address, now), now, most)
+        _refuse(failures.take(address, most, now), now, most)
 
 
 def _refuse(wait: float, now: float, most: int) -> None:

@@ -79,6 +79,8 @@ class Call(Struct, kw_only=True):
     """Whether the call is a member of a batch."""
     peer: str | None = None
     """The network address that the call came from."""
+    is_forwarded: bool = False
+    """Whether the call says that a proxy has forwarded it."""
     request_id: str = ""
     """The caller's own id of the call."""
     trace: str = ""
@@ -138,7 +140,7 @@ class Call(Struct, kw_only=True):
 
     def origin(self) -> str:
         """Return the address for limits of strangers; empty if it is not known."""
-        return origin_of(self.peer, self.metadata)
+        return origin_of(self.peer, forwarded=self.is_forwarded)
 
     def wrap(self, rpc_id: Id | UnsetType) -> Wrapping:
         """Return the envelope of the call, or of one of its members."""

@@ -22,14 +22,13 @@ from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCal
 from a2a.language import Language, Method
 from tasks_app.callers import access
 from tasks_app.callers.api_keys import LONGEST, digests_of
-from tasks_app.callers.peers import origin_of, peer_in
+from tasks_app.callers.peers import is_forwarded, origin_of, peer_in
 from tasks_app.callers.schemes import Evidence, challenge, evidence_in
 from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.heads import UNUSUAL, Place, encode_whole, find_place, meta_of, wrap_of
-from tasks_app.transports.http import header_of
 from tasks_app.transports.keys import is_cached
 from tasks_app.transports.receiving import early_choice
 from tasks_app.transports.refusing import EarlyChoice, explain
@@ -74,7 +73,7 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if evidence is None or is_cached(evidence):
         return None
     peer = peer_in(meta)
-    head = Head(meta, peer, origin_of(peer, partial(header_of, meta)), place)
+    head = Head(meta, peer, origin_of(peer, forwarded=is_forwarded(meta)), place)
     try:
         strangers.check_failures(head.origin)
     except TooManyCalls as error:

@@ -84,7 +84,8 @@ async def _work(
 ) -> Reply | Answered:
     """Read and perform a call. Return its reply, or its whole answer. Raises what `handle` catches."""
     language, method, request = await read_or_charge(call, exchange, wrapping, select, meaning)
-    await limits.spend(call.caller, cost_of(method.request))
+    if not limits.pay(call.caller, cost := cost_of(method.request)):
+        await limits.spend(call.caller, cost)
     encode = partial(_enclose, wrapping, method)
     # An answer that may turn out to be an error is not stored with the change.
     exchange.encode = None if language.refusal else encode

@@ -17,7 +17,7 @@ from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.language import Language
 from a2a.sse import last_seen
-from tasks_app.callers.peers import origin_of, peer_of, trace_of
+from tasks_app.callers.peers import is_forwarded, origin_of, peer_of, trace_of
 from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.database.waits import CallerLeft
@@ -87,7 +87,7 @@ def over_limit(error: RateLimited | Unavailable) -> Refusal:
 
 def find_origin(request: HttpRequest) -> str:
     """Return the address for limits of strangers; empty if it is not known."""
-    return origin_of(peer_of(request), request.headers.get)
+    return origin_of(peer_of(request), forwarded=is_forwarded(request.META))
 
 
 def request_id_of(request: HttpRequest) -> str:
@@ -139,6 +139,7 @@ def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) 
         departure=getattr(request, "departure", None),  # Set by the lean handler. Django's own cannot notice it.
         has_status=True,
         peer=peer_of(request),
+        is_forwarded=is_forwarded(meta),
         request_id=request_id_of(request),
         trace=trace_of(request),
     )

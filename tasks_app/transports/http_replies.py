@@ -48,8 +48,8 @@ def _add_limits(response: HttpResponseBase, call: Call) -> HttpResponseBase:
     """Add the headers about the rate limits of the caller, if there are any."""
     if call.identity is not None:
         store = response.headers._store
-        for name, value in limits.headers(call.identity).items():
-            store[name] = (name, value)
+        for field in limits.fields(call.identity):
+            store[field[0]] = field
     return response
 
 

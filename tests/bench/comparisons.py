@@ -12,6 +12,10 @@ from tests.bench.shapes import Deployment, deployed
 CONNECTIONS, CALLERS = 32, 8
 TURNS = 6
 """Turns of each way: an odd moment of the machine hits one turn of one way."""
+STARTS = 6
+"""Starts of the processes that are compared: two processes of the same code differ by up to a tenth."""
+SHORTER = 6
+"""The part of the usual time that a turn of such processes takes, because there are STARTS times as many."""
 IDS = 200
 PLENTY = "1000000000"
 WRONG_KEYS = 2_500
@@ -28,6 +32,8 @@ FORWARDED = {"X-Forwarded-Proto": "https"}
 """The header of a proxy that ends TLS, without which ACP answers nothing. All sends that are compared have it."""
 
 Turn = Callable[[], Seen]
+Pair = tuple[list[Seen], list[Seen]]
+"""The results of two ways, turn by turn."""
 
 
 def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
@@ -38,18 +44,15 @@ def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
         guarded.manage("a2a", "budgets", "set", "1000000", "--principal", "bench-budget")
 
         def turn(one: Deployment, calls: Calls, key: str = "") -> Turn:
-            once = partial(load.wrk, one.base, key or one.key, calls, connections=CONNECTIONS, seconds=seconds)
-            return partial(weighed, one, once)
+            brief = partial(load.wrk, connections=CONNECTIONS, seconds=seconds / SHORTER)
+            return partial(weighed, one, partial(brief, one.base, key or one.key, calls))
 
         def send(one: Deployment, agent: str, key: str = "") -> Turn:
             calls = load.send(agent, wait=True, expected=COMPLETED)
             return lambda: stored(one, turn(one, calls._replace(headers=BUDGET if one is guarded else {}), key)())
 
-        for one in (plain, guarded):
-            # What first calls cost is paid before the measurement.
-            for agent in ("bench-quick", "bench-priced-quick"):
-                send(one, agent)()
-            one.analyze()
+        send(plain, "bench-quick")()  # There are tasks to get.
+        send(guarded, "bench-quick")()
         pairs = {
             "send": (send(plain, "bench-quick"), send(guarded, "bench-quick")),
             "get": (turn(plain, gets(plain)), turn(guarded, gets(guarded))),
@@ -59,8 +62,7 @@ def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
                 send(guarded, "bench-priced-quick", budgeted),
             ),
         }
-        for label, (first, second) in pairs.items():
-            before, after = in_turns(first, second)
+        for label, (before, after) in over_starts(pairs, (plain, guarded)).items():
             yield median(f"{label}: no guards", before)
             yield median(f"{label}: limits, budgets, audit", after, before, "per_second")
         for one in (plain, guarded):
@@ -128,9 +130,26 @@ def floods(deployment: Deployment, seconds: float) -> Iterator[Line]:
         yield median(f"{CALLERS} callers, {WRONG_KEYS} wrong keys a second of {label}", flooded, calm, "p99_ms")
 
 
-def in_turns(first: Turn, second: Turn) -> tuple[list[Seen], list[Seen]]:
+def over_starts(pairs: dict[str, tuple[Turn, Turn]], both: tuple[Deployment, Deployment]) -> dict[str, Pair]:
+    """Return the results of each pair in turns, over several starts of the processes."""
+    results: dict[str, Pair] = {label: ([], []) for label in pairs}
+    for number in range(STARTS):
+        for one in both[:: -1 if number % 2 else 1]:
+            if number:
+                one.stop()
+                one.start()
+            one.analyze()
+        for label, ways in pairs.items():
+            for way in ways:
+                way()  # What first calls cost is no part of the result.
+            for whole, turns in zip(results[label], in_turns(*ways), strict=True):
+                whole.extend(turns)
+    return results
+
+
+def in_turns(first: Turn, second: Turn) -> Pair:
     """Return the results of both ways in turns, in which each comes before the other as often as after it."""
-    results: tuple[list[Seen], list[Seen]] = ([], [])
+    results: Pair = ([], [])
     for number in range(TURNS):
         for way in (0, 1) if number % 2 else (1, 0):
             results[way].append((first, second)[way]())

@@ -62,7 +62,7 @@ def refusal(caller: Caller, cost: int = 1) -> TooManyCalls:
 
 def test_without_a_limit_nothing_is_counted(owner: Person) -> None:
     assert admitted(owner.caller, 1_000) == 1_000
-    assert limits.headers(owner.caller) == {}
+    assert limits.fields(owner.caller) == ()
     assert not limits.purses
 
 
@@ -125,9 +125,9 @@ def test_the_headers_are_structured_fields_of_the_draft(owner: Person, settings:
     settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 60, 10
     assert admitted(owner.caller, 4) == 4
     policy = '"caller";q=10;w=10'
-    assert limits.headers(owner.caller) == {"ratelimit-policy": policy, "ratelimit": '"caller";r=6;t=4'}
+    assert dict(limits.fields(owner.caller)) == {"ratelimit-policy": policy, "ratelimit": '"caller";r=6;t=4'}
     steady.time += 2
-    assert limits.headers(owner.caller)["ratelimit"] == '"caller";r=8;t=2'
+    assert dict(limits.fields(owner.caller))["ratelimit"] == '"caller";r=8;t=2'
 
 
 def test_a_limit_of_a_tenant_is_shared_by_its_callers(owner: Person, colleague: Person, stranger: Person) -> None:
@@ -136,7 +136,7 @@ def test_a_limit_of_a_tenant_is_shared_by_its_callers(owner: Person, colleague: 
     assert admitted(owner.caller, 4) == 4
     assert admitted(colleague.caller, 4) == 2
     assert admitted(stranger.caller, 4) == 4
-    assert limits.headers(owner.caller)["ratelimit"] == '"tenant";r=0;t=60'
+    assert dict(limits.fields(owner.caller))["ratelimit"] == '"tenant";r=0;t=60'
 
 
 def test_a_call_that_the_tenant_refuses_costs_its_caller_nothing(owner: Person, settings: Any) -> None:
@@ -144,7 +144,7 @@ def test_a_call_that_the_tenant_refuses_costs_its_caller_nothing(owner: Person, 
     rate_limits.set_limit(Operator("ann", "command"), tenant="home", per_minute=1)
     limits.load()
     assert admitted(owner.caller, 5) == 1
-    assert limits.headers(owner.caller)["ratelimit"] == '"caller";r=99;t=1, "tenant";r=0;t=60'
+    assert dict(limits.fields(owner.caller))["ratelimit"] == '"caller";r=99;t=1, "tenant";r=0;t=60'
 
 
 def test_a_row_takes_the_place_of_the_default(owner: Person, colleague: Person, settings: Any) -> None:
@@ -210,7 +210,7 @@ def test_a_hundred_thousand_callers_take_bounded_memory(
     monkeypatch.setattr(module, "MOST", 1_000)
     settings.A2A_CALLER_RATE = 5
     for number in range(100_000):
-        limits.headers(replace(owner.caller, owner_id=number))
+        limits.fields(replace(owner.caller, owner_id=number))
     assert len(limits.purses) <= len(limits.of_owner) <= 1_000
 
 
@@ -218,5 +218,5 @@ def test_a_purse_that_goes_alone_begins_with_what_it_knows(steady: Steady) -> No
     purse = Purse("caller:1", "caller", Rate(60, 100), steady())
     purse.level, purse.tokens, purse.ends = 30.0, 5, steady() + 1
     purse.go_alone([], steady())
-    assert purse.remaining(steady()) == 35
+    assert purse.state(steady()) == '"caller";r=35;t=65'
     assert [purse.take_here(20, steady()), purse.take_here(20, steady())] == [True, False]
