@@ -145,8 +145,9 @@ class Child:
 
     def _send(self, value: ToChild) -> None:
         if self.post is None:
-            self.post = threading.Thread(target=self._send_all, name="post", daemon=True)
-            self.post.start()
+            post = threading.Thread(target=self._send_all, name="post", daemon=True)
+            post.start()
+            self.post = post
         self.outbox.put(value)
 
     def _send_all(self) -> None:

@@ -1,14 +1,19 @@
 """The limit of wrong secrets by address."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from tasks_app.limits import strangers
-from tasks_app.oauth.limits import limit_wrong
+from tasks_app.limits.rate_limits import limits
+from tasks_app.models import Principal
+from tasks_app.oauth.limits import limit_wrong, spend
+from tests.conftest import Person
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +43,22 @@ def test_an_address_with_wrong_secrets_has_to_wait_and_others_do_not(settings: A
     assert int(refused["Retry-After"]) > 0
     assert b"wait" in refused.content.lower()
     assert post(right, "192.0.2.2").status_code == 200
+
+
+@pytest.mark.django_db
+def test_a_view_on_a_thread_spends_on_the_loop_that_has_the_buckets(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    async def note(caller: Any, cost: int) -> None:
+        seen.append((asyncio.get_running_loop(), caller.owner_id, cost))
+
+    async def call() -> asyncio.AbstractEventLoop:
+        await sync_to_async(spend)(principal, 10)
+        return asyncio.get_running_loop()
+
+    principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
+    monkeypatch.setattr(limits, "spend", note)
+    loop = asyncio.run(call())
+    assert seen == [(loop, principal.pk, 10)]

@@ -1,15 +1,20 @@
 """Isolated agents where a process has no room: no thread, no child, and small limits."""
 
+import multiprocessing
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from a2a.run import Chunk, Failure
+from a2a.agents import registry
+from a2a.run import Chunk, Failure, Run
 from a2a.types import Part
 from tasks_app.runner import fork_server
+from tasks_app.runner.isolation import Child
 from tasks_app.runner.pipe import Pieces, encode, pack
+from tests.operations.asking import message
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +57,39 @@ def test_a_first_process_that_fails_is_none(
 
 def test_an_action_may_be_as_large_as_a_task_where_limits_are_small(settings: Any) -> None:
     settings.A2A_TASK_FILE_BYTES, settings.A2A_TASK_CHARACTERS = 1, 10_000
-    message = encode(pack(Chunk(parts=(Part(text="x" * 30_000),))))
-    assert list(Pieces().add(len(message).to_bytes(4) + message)) == [message]
+    action = encode(pack(Chunk(parts=(Part(text="x" * 30_000),))))
+    assert list(Pieces().add(len(action).to_bytes(4) + action)) == [action]
     with pytest.raises(Failure, match=r"than a task may hold: 40,001 bytes"):
         pack(Chunk(parts=(Part(text="x" * 50_000),)))
+
+
+def test_a_child_is_ordered_to_stop_also_where_no_thread_can_send_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+
+    class Alone(Child):
+        """A child without a process, in a parent without room for a thread."""
+
+        def _start(self, order: bytes) -> None:
+            self.pipe, other = socket.socketpair()
+            self.errors, errors = multiprocessing.Pipe(duplex=False)
+            other.close()
+            errors.close()
+
+        def _order_to_stop(self) -> None:
+            done.append("ordered")
+
+        def _ends_within(self, seconds: float) -> bool:
+            return True
+
+        def _kill(self) -> None:
+            done.append("killed")
+
+    def refuse(_: Any) -> None:
+        done.append("no thread")
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    agent = registry.get("echo")
+    assert agent
+    Alone(Run(agent, task_id="task", context_id="context", message=message("hello"))).end()
+    assert done == ["ordered", "no thread", "killed"]

@@ -1,0 +1,52 @@
+"""Connections that new ones replace when all are taken."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tasks_app.process.displacing import displace, idle
+
+
+class Connection:
+    """A connection that is closed, or is not."""
+
+    def __init__(self, *, closed: bool = False) -> None:
+        self.transport: Any = self
+        self.closed = closed
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before = dict(idle)
+    idle.clear()
+    yield
+    idle.clear()
+    idle.update(before)
+
+
+def test_the_connection_that_has_been_idle_longest_is_displaced() -> None:
+    first, second = Connection(), Connection()
+    idle.update({first: None, second: None})
+    assert displace()
+    assert (first.closed, second.closed, list(idle)) == (True, False, [second])
+
+
+def test_a_connection_that_is_closing_makes_no_room_by_being_displaced() -> None:
+    closing, other = Connection(closed=True), Connection()
+    idle.update({closing: None, other: None})
+    assert displace()
+    assert other.closed
+    assert not idle
+
+
+@pytest.mark.parametrize("connections", [[], [Connection(closed=True)]], ids=["none", "one that is closing"])
+def test_without_an_idle_connection_nothing_is_displaced(connections: list[Connection]) -> None:
+    idle.update(dict.fromkeys(connections))
+    assert not displace()
