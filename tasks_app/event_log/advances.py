@@ -17,16 +17,8 @@ from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.charged import by_budgets, orphan_rows
 from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
-from tasks_app.limits.budgets import (
-    DRAW_POSTGRES,
-    Charge,
-    Draw,
-    balances,
-    draw_each,
-    draw_values,
-    reserve,
-    wait_briefly,
-)
+from tasks_app.limits.budgets import Charge, balances, reserve, wait_briefly
+from tasks_app.limits.draws import DRAW_POSTGRES, Draw, draw_each, draw_values
 
 SHARE = 16
 """The part of what is left of a budget that is lent."""

@@ -8,7 +8,6 @@ task, so that a reservation exists exactly as long as a task that has not ended.
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Self
 
 from msgspec import Struct
@@ -21,8 +20,8 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres, one_of, sql_time
 from tasks_app.database.work import Work
+from tasks_app.limits.periods import RESETS_AT, SPENT, times
 from tasks_app.models import Budget, Reservation, Task
-from tasks_app.models.budgets import DAY, MONTH
 
 _BUDGET, _RESERVATION, _TASK = Budget._meta.db_table, Reservation._meta.db_table, Task._meta.db_table
 LOCK_PATIENCE = "50ms"
@@ -116,22 +115,16 @@ def wait_briefly(cursor: Any) -> None:
         cursor.execute(f"set local lock_timeout = '{LOCK_PATIENCE}'")
 
 
-# A period that is over is left behind by the first change after its end.
-_SPENT = "case when b.resets_at <= %s then 0 else b.spent end"
-_RESETS_AT = (
-    "case when b.resets_at > %s or b.resets_at is null then b.resets_at when b.period = '{day}' then {a} else {b} end"
-)
-_TIMES = _RESETS_AT.format(day=DAY, a="{a}", b="{b}")
 _RESERVE_POSTGRES = f"""
 with x as (select * from jsonb_to_recordset(%s::jsonb) as x(id bigint, amount bigint)),
     l as materialized (select id from {_BUDGET} where id = any(%s) order by id for no key update)
-update {_BUDGET} b set reserved = b.reserved + x.amount, spent = {_SPENT},
-    resets_at = {_TIMES.format(a="%s::timestamptz", b="%s::timestamptz")}
-from x join l using (id) where b.id = x.id and b.amount - b.reserved - {_SPENT} >= x.amount
+update {_BUDGET} b set reserved = b.reserved + x.amount, spent = {SPENT},
+    resets_at = {RESETS_AT.format(a="%s::timestamptz", b="%s::timestamptz")}
+from x join l using (id) where b.id = x.id and b.amount - b.reserved - {SPENT} >= x.amount
 """
 _RESERVE_SQLITE = f"""
-update {_BUDGET} as b set reserved = b.reserved + %s, spent = {_SPENT}, resets_at = {_TIMES.format(a="%s", b="%s")}
-where b.id = %s and b.amount - b.reserved - {_SPENT} >= %s
+update {_BUDGET} as b set reserved = b.reserved + %s, spent = {SPENT}, resets_at = {RESETS_AT.format(a="%s", b="%s")}
+where b.id = %s and b.amount - b.reserved - {SPENT} >= %s
 """
 
 
@@ -142,7 +135,7 @@ def reserve(cursor: Any, amounts: Mapping[int, int]) -> bool:
     """
     if not amounts:
         return True
-    before, day, month = _times()
+    before, day, month = times()
     if on_postgres():
         rows = dumps([{"id": id, "amount": amount} for id, amount in amounts.items()])
         cursor.execute(_RESERVE_POSTGRES, (rows, list(amounts), before, before, day, month, before))
@@ -158,7 +151,7 @@ def balances(cursor: Any, ids: Collection[int], *, locks: bool = True) -> list[B
     """Lock budgets, unless `locks` is false; return what is left of those that exist."""
     condition, values = one_of("b.id", sorted(ids))
     cursor.execute(
-        f"select b.id, b.principal_id is null, b.amount - b.reserved - {_SPENT}, b.amount from {_BUDGET} b "
+        f"select b.id, b.principal_id is null, b.amount - b.reserved - {SPENT}, b.amount from {_BUDGET} b "
         f"where {condition} order by b.id {'for no key update' if locks and on_postgres() else ''}",
         [sql_time(clock.now()), *values],
     )
@@ -236,13 +229,13 @@ with x as (select * from jsonb_to_recordset(%s::jsonb) as x(task_id text, spent 
     n as (select gone.budget_id as id, sum(gone.amount)::bigint as amount, sum(x.spent)::bigint as spent
         from gone join x using (task_id) group by gone.budget_id),
     l as materialized (select id from {_BUDGET} where id in (select id from n) order by id for no key update)
-update {_BUDGET} b set reserved = b.reserved - n.amount, spent = {_SPENT} + n.spent,
-    resets_at = {_TIMES.format(a="%s::timestamptz", b="%s::timestamptz")}
+update {_BUDGET} b set reserved = b.reserved - n.amount, spent = {SPENT} + n.spent,
+    resets_at = {RESETS_AT.format(a="%s::timestamptz", b="%s::timestamptz")}
 from n join l using (id) where b.id = n.id
 """
-_SETTLE_SQLITE = f"""
-update {_BUDGET} as b set reserved = b.reserved - %s, spent = {_SPENT} + %s,
-    resets_at = {_TIMES.format(a="%s", b="%s")}
+SETTLE_SQLITE = f"""
+update {_BUDGET} as b set reserved = b.reserved - %s, spent = {SPENT} + %s,
+    resets_at = {RESETS_AT.format(a="%s", b="%s")}
 where b.id = %s
 """
 
@@ -251,7 +244,7 @@ def settle(cursor: Any, spent: Mapping[str, int]) -> None:
     """End the reservations of tasks, and charge their budgets what the tasks have cost."""
     if not spent:
         return
-    before, day, month = _times()
+    before, day, month = times()
     if on_postgres():
         rows = dumps([{"task_id": task_id, "spent": amount} for task_id, amount in spent.items()])
         cursor.execute(_SETTLE_POSTGRES, (rows, list(spent), before, before, day, month))
@@ -264,82 +257,4 @@ def settle(cursor: Any, spent: Mapping[str, int]) -> None:
         reserved[budget_id] += amount
         charged[budget_id] += spent[task_id]
     for id, amount in reserved.items():
-        cursor.execute(_SETTLE_SQLITE, (amount, before, charged[id], before, day, month, id))
-
-
-# ------------------------------------------------------------- advances
-
-
-class Draw(NamedTuple):
-    """The part of an advance that a call has used up."""
-
-    advance: str
-    """The id that the advance has in place of a task's."""
-    amount: int
-    back: int
-    """The part of the amount that is not reserved any more; the rest goes on as the reservation of a task."""
-    spent: int
-    n: int = 0
-    """The place of the call's item in its group."""
-
-
-# 1. p: limit the wait for locks, as wait_briefly() does, but within the statement.
-# 2. s: what is drawn from each advance by items that were stored.
-# 3. a, m: take it off the advances, and sum it up for each budget.
-# 4. l, u: lock the budgets, in the order of their ids, and charge them.
-DRAW_POSTGRES = f""",
-    x as (select * from jsonb_to_recordset(%s::jsonb)
-        as x(n bigint, advance text, amount bigint, back bigint, spent bigint)),
-    p as materialized (select set_config('lock_timeout', '{LOCK_PATIENCE}', true)),
-    s as (select advance, sum(amount)::bigint as amount, sum(back)::bigint as back, sum(spent)::bigint as spent
-        from x join won using (n) group by advance),
-    a as (update {_RESERVATION} r set amount = r.amount - s.amount from s where r.task_id = s.advance
-        returning r.budget_id, s.back, s.spent),
-    m as (select budget_id as id, sum(back)::bigint as amount, sum(spent)::bigint as spent from a group by budget_id),
-    l as materialized (select b.id from {_BUDGET} b cross join p where b.id in (select id from m) order by b.id
-        for no key update of b),
-    u as (update {_BUDGET} b set reserved = b.reserved - m.amount, spent = {_SPENT} + m.spent,
-        resets_at = {_TIMES.format(a="%s::timestamptz", b="%s::timestamptz")}
-        from m join l using (id) where b.id = m.id)
-"""
-"""SQL that settles calls with an advance, in the statement that stores their tasks."""
-_DRAW_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = %s returning budget_id"
-
-
-def draw_values(draws: Sequence[Draw]) -> list[Any]:
-    """Return the values of DRAW_POSTGRES."""
-    before, day, month = _times()
-    return [dumps([one._asdict() for one in draws]), before, before, day, month]
-
-
-def draw_each(cursor: Any, draws: Sequence[Draw]) -> None:
-    """Settle calls with an advance on SQLite, where a statement changes one table."""
-    before, day, month = _times()
-    for one in draws:
-        cursor.execute(_DRAW_SQLITE, (one.amount, one.advance))
-        for (id,) in cursor.fetchall():
-            cursor.execute(_SETTLE_SQLITE, (one.back, before, one.spent, before, day, month, id))
-
-
-# -------------------------------------------------------------- periods
-
-
-def _times() -> tuple[Any, Any, Any]:
-    """Return the time of day and the next ends of a day and a month, as values of SQL."""
-    now = clock.now()
-    return sql_time(now), sql_time(next_day(now)), sql_time(next_month(now))
-
-
-def next_day(now: datetime) -> datetime:
-    """Return the end of the day, in UTC."""
-    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-
-
-def next_month(now: datetime) -> datetime:
-    """Return the end of the month, in UTC."""
-    return (next_day(now.replace(day=28)) + timedelta(days=4)).replace(day=1)
-
-
-def end_of(period: str, now: datetime) -> datetime | None:
-    """Return the end of the period that it is now; None for a total, which has none."""
-    return {DAY: next_day, MONTH: next_month}[period](now) if period in {DAY, MONTH} else None
+        cursor.execute(SETTLE_SQLITE, (amount, before, charged[id], before, day, month, id))

@@ -13,7 +13,7 @@ from a2a.types import Message, PushConfig, Status, Task
 from tasks_app.database.rows import ReservationRow, RunRow
 from tasks_app.event_log import Create, CreateAdvanced, CreateCharged, CreateSettled, KeyTarget, deliveries
 from tasks_app.ids import uuid7
-from tasks_app.limits.budgets import Draw
+from tasks_app.limits.draws import Draw
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.first_rows import event_rows, file_rows, reply_row, task_row
 from tasks_app.operations.large import compute

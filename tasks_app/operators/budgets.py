@@ -7,7 +7,8 @@ from django.db import transaction
 
 from a2a.money import show_usd
 from tasks_app import clock
-from tasks_app.limits.budgets import end_of, forget
+from tasks_app.limits.budgets import forget
+from tasks_app.limits.periods import end_of
 from tasks_app.models import Budget, Principal, Tenant
 from tasks_app.models.budgets import TOTAL
 from tasks_app.operators.audit import Change, Operator, record_acts

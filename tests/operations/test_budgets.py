@@ -14,6 +14,7 @@ from tasks_app.event_log import Release, Reserve, claim
 from tasks_app.ids import uuid7
 from tasks_app.limits import budgets as stored_budgets
 from tasks_app.limits.budgets import Charge
+from tasks_app.limits.periods import end_of
 from tasks_app.models import Budget, IdempotencyKey, Principal, Reservation, Task
 from tasks_app.operators.budgets import describe, find_budget
 from tasks_app.upkeep.leases import reclaim_tasks
@@ -267,7 +268,7 @@ def test_a_period_begins_anew_with_the_first_change_after_its_end(owner: Person,
 )
 def test_a_period_ends_at_midnight_utc(now: str, day: str, month: str) -> None:
     moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    ends = [stored_budgets.end_of(period, moment) for period in ("day", "month", "total")]
+    ends = [end_of(period, moment) for period in ("day", "month", "total")]
     assert [end.isoformat()[:19] if end else None for end in ends] == [f"{day}T00:00:00", f"{month}T00:00:00", None]
 
 
