@@ -4,22 +4,7 @@ only. Django gives every text key on PostgreSQL a second index for LIKE, for whi
 
 from django.db import migrations, models
 
-
-def drop(apps, schema_editor):
-    if schema_editor.connection.vendor != "postgresql":
-        return
-    with schema_editor.connection.cursor() as cursor:
-        cursor.execute(
-            "select quote_ident(indexname) from pg_indexes "
-            "where schemaname = current_schema() and tablename = any(%s) and indexname like %s",
-            [["tasks_app_runsecret", "tasks_app_usage"], r"%\_like"],
-        )
-        names = cursor.fetchall()
-        # Wait for older transactions as long as need be, and let writers go on meanwhile.
-        cursor.execute("set lock_timeout = 0")
-        for (name,) in names:
-            cursor.execute(f"drop index concurrently if exists {name}")
-        cursor.execute("reset lock_timeout")
+from tasks_app.migrations._like_indexes import DropLikeIndexes
 
 
 class Migration(migrations.Migration):
@@ -41,5 +26,5 @@ class Migration(migrations.Migration):
                 )
             ]
         ),
-        migrations.RunPython(drop, migrations.RunPython.noop, elidable=False),
+        DropLikeIndexes(["runsecret", "usage"]),
     ]
