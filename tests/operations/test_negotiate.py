@@ -43,7 +43,7 @@ def test_an_offer_says_what_a_call_then_gets(owner: Person, left: float, tenant:
     assert offer.refusal is None
     task = Task.objects.get(pk=sent(owner, "0.25", "priced", return_immediately=True).id)
     assert task.reserved == int(left * MICRO)
-    assert offer.is_limited == (task.budget is not None) == (left < 1)
+    assert offer.is_limited == (task.share is not None) == (left < 1)
 
 
 @pytest.mark.usefixtures("lanes")
