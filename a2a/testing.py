@@ -152,7 +152,7 @@ def _play(
 
     def give(action: Action) -> bool:
         event = scribe.event(action, NOW)
-        encoded_size(event)
+        encoded_size(event)  # Raises WrongValue at the yield, as on a server.
         actions.append(action)
         events.append(event)
         return ends_run(action)

@@ -37,7 +37,7 @@ class ClientError(Exception):
     details: Any = None
     """The details of the error as the server sent them."""
     retry_after: float | None = None
-    """The seconds to wait, of a Retry-After header or of the details."""
+    """The seconds to wait before another call, from the Retry-After header or else from the details."""
     processed: bool = True
     """True if the server may have done the work of the call; false if it certainly has not."""
     attempts: int = 1

@@ -114,7 +114,7 @@ def _error(
     error.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
     # REST of 1.0 has no numbers of its own.
     error.code = _NUMBERS.get(error.reason) if number is None else number
-    error.details, error.retry_after = details, _wait(details)
+    error.details, error.retry_after = details, _retry_after(details)
     if answer is not None:
         _add_status(error, answer)
     return error
@@ -129,8 +129,11 @@ def _add_status(error: ServerError, answer: Answer) -> None:
         error.retryable = answer.status >= 500
 
 
-def _wait(details: Any) -> float | None:
-    """Return the seconds that the details ask the caller to wait: on a socket and in a batch no header says it."""
+def _retry_after(details: Any) -> float | None:
+    """Return the seconds to wait that the details name; None if they name none.
+
+    On a socket and in a batch no header has them.
+    """
     for item in details if isinstance(details, list) else [details]:
         if not isinstance(item, dict):
             continue

@@ -16,4 +16,4 @@ A2A_AUDIT = flag("A2A_AUDIT", True)
 """Store an entry for each authenticated call that changes something. Acts of operators are always stored."""
 A2A_AUDIT_DAYS = number("A2A_AUDIT_DAYS", 365, minimum=1)
 """The time for which entries of the audit and counts of refused calls are stored, whatever becomes of their tasks. The
-database refuses to delete younger entries than a day."""
+database refuses to delete entries of the last 23 hours."""

@@ -23,11 +23,13 @@ from tasks_app.operators.audit import Operator
 class NewAccount(Reason):
     """The form of a service account."""
 
-    issuer = forms.CharField(max_length=255, help_text="The iss of its tokens, or certificate.")
-    subject = forms.CharField(max_length=255, help_text="The sub of its tokens, or the name of a certificate.")
+    issuer = forms.CharField(max_length=255, help_text="The claim iss of its tokens; or the word certificate.")
+    subject = forms.CharField(max_length=255, help_text="The claim sub of its tokens, or the name of its certificate.")
     principal = forms.CharField(max_length=64, help_text="The principal of its calls; made if it does not exist.")
     tenant = forms.CharField(max_length=64, initial="default")
-    scopes = forms.CharField(max_length=255, initial="*", help_text="The most scopes, separated by spaces; * is all.")
+    scopes = forms.CharField(
+        max_length=255, initial="*", help_text="The scopes that it may have at most, separated by spaces; * is all."
+    )
     language = forms.ChoiceField(
         required=False, choices=list_languages, help_text="The language of calls that name no version."
     )

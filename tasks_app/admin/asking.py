@@ -29,8 +29,8 @@ def act_on_one(
 ) -> HttpResponse | None:
     """Ask for confirmation and for the values of the form, then perform the verb on the one row that was selected.
 
-    `name` is the action. `verb` returns the secret to show, or nothing, and raises ValueError or ActRefused with a
-    sentence.
+    `name` is the name of the action, and `describe` names the row on the page. `verb` returns the secret to show, or an
+    empty text, and raises ValueError or ActRefused with a sentence.
     """
     selection, noun = list(rows[:2]), model_admin.opts.verbose_name
     if len(selection) != 1:
@@ -59,7 +59,7 @@ def act_on_one(
 def _show(
     model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, title: str, line: str, secret: str
 ) -> HttpResponse:
-    """Return the page with a secret."""
+    """Return the page that shows a secret."""
     context = model_admin.admin_site.each_context(request) | {"title": title, "opts": model_admin.opts}
     context |= {"media": model_admin.media, "line": line, "secret": secret}
     return TemplateResponse(request, "admin/tasks_app/new_secret.html", context)

@@ -27,14 +27,16 @@ class NewClient(Reason):
     name = forms.CharField(max_length=64, help_text="The name that operators see when they approve it.")
     principal = forms.CharField(max_length=64, help_text="The principal of its tokens; made if it does not exist.")
     tenant = forms.CharField(max_length=64, initial="default")
-    scopes = forms.CharField(max_length=255, help_text="The most scopes of its tokens, separated by spaces.")
+    scopes = forms.CharField(
+        max_length=255, help_text="The scopes that its tokens may have at most, separated by spaces."
+    )
     grant = forms.ChoiceField(choices=[(grant, grant) for grant in (CLIENT_CREDENTIALS, AUTHORIZATION_CODE)])
     redirect_uris = forms.CharField(
         required=False,
         max_length=40_000,
         label="Redirect URIs",
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="For authorization codes, one a line.",
+        help_text="For authorization codes: one address on each line.",
     )
     public = forms.BooleanField(required=False, help_text="A program that can keep no secret.")
     field_order = ("name", "principal", "tenant", "scopes", "grant", "redirect_uris", "public", "reason")

@@ -28,7 +28,10 @@ class NewLimit(Reason):
         help_text="Units of cost; 0: no limit.",
     )
     burst = forms.IntegerField(
-        required=False, min_value=1, max_value=rate_limits.MOST, help_text="Units at once; empty: those of a minute."
+        required=False,
+        min_value=1,
+        max_value=rate_limits.MOST,
+        help_text="Most units at once; empty: those of a minute.",
     )
     field_order = ("tenant", "principal", "per_minute", "burst", "reason")
 

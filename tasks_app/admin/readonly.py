@@ -216,7 +216,7 @@ def confirm(
 ) -> HttpResponse:
     """Render the page that asks for confirmation of an action: a summary, all rows as (id, name), and a button.
 
-    `form` has the values that the action needs.
+    `form` asks for the values that the action needs.
     """
     context = {
         **model_admin.admin_site.each_context(request),

@@ -15,7 +15,7 @@ MOST_MESSAGES = 5
 
 
 class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """The base of pages with actions: a selection has only ids that a row can have, whatever the form sends."""
+    """A page with actions. Of the ids that a form sends, its actions get only those that a row can have."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method == "POST":
@@ -23,7 +23,7 @@ class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
         return super().changelist_view(request, extra_context)
 
     def _clean_selection(self, request: HttpRequest) -> None:
-        """Take impossible ids out of the form, because Django gives all of them to the database, which refuses some."""
+        """Remove impossible ids from the form. Django would pass them to the database, which raises errors for some."""
         selected = request.POST.getlist(ACTION_CHECKBOX_NAME)
         wrong = [id for id in selected if not is_possible(self.opts.pk, id)]
         if not wrong:

@@ -110,7 +110,7 @@ class NewWorkspace(Reason):
     bot_token = forms.CharField(
         max_length=512, widget=forms.PasswordInput, help_text="The token of the bot, which begins with xoxb-."
     )
-    principal = forms.CharField(max_length=64, help_text="The caller of its questions; made if it does not exist.")
+    principal = forms.CharField(max_length=64, help_text="The principal of its questions; made if it does not exist.")
     tenant = forms.CharField(max_length=64, initial="default")
     scopes = forms.CharField(max_length=255, initial=workspaces.SCOPES, help_text="The scopes of its questions.")
     agent = forms.CharField(max_length=64, required=False, help_text="Empty: the default agent.")
@@ -129,7 +129,7 @@ class UnmappedUser(forms.Form):
 class MappedUser(UnmappedUser):
     """A user of a workspace, and the caller of their questions."""
 
-    principal = forms.CharField(max_length=64, help_text="The caller of the user's questions; made if it is new.")
+    principal = forms.CharField(max_length=64, help_text="The principal of the user's questions; made if it is new.")
     tenant = forms.CharField(max_length=64, initial="default", help_text="The tenant of the principal.")
 
 
@@ -175,7 +175,7 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
             workspaces.map_user(row, values["user"], values["principal"], values["tenant"], by)
             return ""
 
-        warning = "Questions of this user are then calls of the principal."
+        warning = "From then on, questions of this user are calls of the principal."
         return act_on_one(self, request, queryset, "map_user", change, form=MappedUser, warning=warning)
 
     @admin.action(permissions=["act"], description="Take the caller of a user of the selected workspace away")
@@ -187,7 +187,7 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
                 raise ValueError("This user has no caller of their own")
             return ""
 
-        warning = "Questions of this user are then calls of the principal of the workspace."
+        warning = "From then on, questions of this user are calls of the principal of the workspace."
         return act_on_one(self, request, queryset, "unmap_user", change, form=UnmappedUser, warning=warning)
 
     @admin.action(permissions=["act"], description="Disable selected workspaces")

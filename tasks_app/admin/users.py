@@ -112,7 +112,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
             "reset_second_factor",
             reset,
             describe=lambda user: reveal(user.username),
-            warning="Their devices and tokens are removed, and each enrols another device at the next page. "
+            warning="Their devices and tokens are removed, and each operator enrols another device at the next page. "
             "Only a superuser resets a superuser.",
         )
 
@@ -135,7 +135,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
             users.link_user(by, user, **values)
             return ""
 
-        warning = "Pages of this server may then call in the name of the principal for this user."
+        warning = "Pages of this server may then call in the name of the principal when this user opens them."
         return self._act(request, queryset, "link", link, warning, Link)
 
     @admin.action(permissions=["change"], description="End the link of the selected user to a principal")
@@ -157,6 +157,8 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         warning: str,
         form: type[forms.Form] = forms.Form,
     ) -> HttpResponse | None:
+        """Perform the verb on the one user that was selected, as `act_on_one` does. Only a superuser changes one."""
+
         def change(user: User, by: Operator, values: dict[str, Any]) -> str:
             if not self.has_change_permission(request, user):
                 raise ValueError("Only a superuser changes a superuser")

@@ -53,11 +53,11 @@ class Newest(CursorPagination):
         return LIMIT if text is None else _read_number(self.page_size_query_param, str(text), MOST)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Return the cursor of the request. Raises NotFound for one that no list has, or no row could have."""
+        """Return the cursor of the request. Raises NotFound for a text that is no cursor, or whose place no row has."""
         cursor: Cursor | None = super().decode_cursor(request)
         if cursor is None:
             return None
-        # Base64 is decoded without the characters that it does not have, so any text would be the beginning of a list.
+        # The decoder skips characters that are not Base64, so any text would be a cursor, often that of the first page.
         own = urlsplit(self.encode_cursor(cursor)).query
         if parse_qs(own).get(self.cursor_query_param) != request.query_params.getlist(self.cursor_query_param)[-1:]:
             raise NotFound(self.invalid_cursor_message)

@@ -140,7 +140,7 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
             raise PermissionDenied("This gives rights: enter your password again at /admin/proof/ first.")
 
     def check_scopes(self, scopes: str) -> None:
-        """Check that the operator may give a program these scopes, which is free if they only read.
+        """Check that the operator may give a program these scopes. Scopes that only read need no proof.
 
         Raises PermissionDenied.
         """

@@ -14,18 +14,16 @@ from tasks_app.api.problems import answer_problem
 
 
 class StrictJSONParser(BaseParser):
-    """Reads JSON in UTF-8 (RFC 8259, 8.1), as it is. A body that is nested too deep, or has half a character, is no
-    JSON."""
+    """Reads JSON in UTF-8 (RFC 8259, 8.1) without a Content-Encoding. It refuses JSON that is nested too deeply, or has
+    an unpaired surrogate."""
 
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """Return the value of the body. Raises ParseError, and UnsupportedMediaType for a body in another form."""
         _, parameters = parse_header_parameters(media_type or "")
-        charset, coding = (
-            parameters.get("charset", "utf-8"),
-            parser_context["request"].headers.get("Content-Encoding", ""),
-        )
+        charset = parameters.get("charset", "utf-8")
+        coding = parser_context["request"].headers.get("Content-Encoding", "")
         if charset.lower() not in {"utf-8", "utf8"}:
             raise UnsupportedMediaType("", f"The charset {charset!r} is not read here: send JSON in UTF-8.")
         if coding.lower() not in {"", "identity"}:

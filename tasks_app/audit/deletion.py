@@ -1,6 +1,6 @@
 """Deletion of the oldest entries of the audit. The triggers of the table refuse every other deletion.
 
-They also refuse it here for entries of the last day, which no retention time reaches.
+They also refuse it here for entries of the last 23 hours, which are younger than A2A_AUDIT_DAYS can be.
 """
 
 from collections.abc import Iterator

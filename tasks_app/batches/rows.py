@@ -53,7 +53,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class FindAgent(Work[str], Struct, frozen=True):
-    """Finds the agent of the items of a batch. Once the batch is deleted, that is the name in its task."""
+    """The agent of the items of a batch. If the batch was deleted, it is BATCH_AGENT, the agent of its own task."""
 
     lane = "read"
     repeatable = True

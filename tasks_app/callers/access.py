@@ -247,10 +247,10 @@ def caller_for(principal: Principal, scopes: frozenset[str], **more: Any) -> Cal
 
 
 def caller_of_work(work: Batch | Workflow) -> Caller:
-    """Return the caller in whose name a batch or a workflow goes on after its call. Its owner and tenant are there.
+    """Return the caller in whose name a batch or a workflow goes on after its call.
 
-    The limits of the call go on too: its scopes, and the agent of its address, beside which a credential that is valid
-    for some agents is not valid.
+    `work` has its owner, with the tenant. The limits of the call still hold: its scopes, and the agent of its address,
+    because its credential may be valid for that agent only.
     """
     agents = None if work.address is None else frozenset({work.address})
     return caller_for(work.owner, frozenset(work.scopes.split()), agents=agents)

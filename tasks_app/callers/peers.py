@@ -79,11 +79,11 @@ def origin_of(address: str | None, *, forwarded: bool) -> str:
 
 @lru_cache(maxsize=16)
 def _warn_of_proxy(address: str) -> None:
-    """Log, once for each address, that it is not known whether it is a proxy."""
+    """Log, once for each address, that it may be a proxy that is not trusted."""
     log.warning(
-        "Calls with the header of a proxy come from %s, which A2A_TRUSTED_PROXIES does not name. No limit by address "
-        "holds for them. If it is a proxy, set A2A_TRUSTED_PROXIES to its address; if not, let it reach this server "
-        "through a proxy only.",
+        "Calls with a proxy's header come from %s, and A2A_TRUSTED_PROXIES is empty, so no limit by address holds for "
+        "them. If it is a proxy, set A2A_TRUSTED_PROXIES to its address. If not, let it reach this server through a "
+        "proxy only.",
         address,
     )
 

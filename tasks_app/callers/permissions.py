@@ -59,10 +59,10 @@ def _is_for(caller: Caller, agent: str | None) -> bool:
 
 
 def shows(caller: Caller, address: str | None, agent: str | None) -> bool:
-    """Return whether an address, of the agent that it names or of the whole server, shows tasks of an agent, or
-    workflows of an agent or of the whole server.
+    """Return whether an address shows the caller's tasks of an agent, or the workflows that began at its address.
 
-    The tasks of a caller stay its own: the address of the whole server shows all that its credential is valid for.
+    `address` is the agent that the address names; None for the address of the whole server. `agent` is None for a
+    workflow that began there. That address shows all that the caller's credential is valid for.
     """
     if address is None:
         return _is_for(caller, agent)

@@ -69,7 +69,7 @@ ACP = {
 }
 """The scopes of ACP, with what they allow."""
 _READING = frozenset({IDENTIFY.acp, READ.scope, READ.acp, READ_STREAMS.acp})
-"""The scopes that let a credential look, and change nothing."""
+"""The scopes with which a credential can only read."""
 _TWINS = {right.scope: right.acp for right in (READ, WRITE, CANCEL)}
 _OWN_NAMES = {acp: scope for scope, acp in _TWINS.items()}
 
@@ -99,7 +99,7 @@ def narrow(scopes: frozenset[str], most: frozenset[str]) -> frozenset[str]:
 
 
 def only_read(scopes: Iterable[str]) -> bool:
-    """Return whether a credential with these scopes can change nothing. A scope of an agent may open anything."""
+    """Return whether a credential with these scopes can only read. A scope of an agent counts as one that changes."""
     return all(scope in _READING for scope in scopes)
 
 

@@ -19,7 +19,7 @@ from tasks_app.models import AuditEntry, Principal, ServiceAccount, Tenant
 CERTIFICATE = "certificate"
 """The issuer of accounts that are recognised by a certificate."""
 CREATION = "accounts/create"
-"""The method in the entry of the audit about an account that a token has created."""
+"""The method in the audit entry of an account that a token has created."""
 
 
 def accepted_issuers() -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class FindAccount(Work[Caller | None], Struct, frozen=True):
 
 
 def credential_of(row: ServiceAccount) -> str:
-    """Return the name under which calls, entries of the audit and webhooks have the account."""
+    """Return the credential of the account, as calls, audit entries and webhooks name it."""
     return f"{'mtls' if row.issuer == CERTIFICATE else 'oidc'}:{row.pk}"
 
 
@@ -113,7 +113,7 @@ class CreateAccount(Work[None], Struct, frozen=True):
 
 
 def _record_creation(row: ServiceAccount) -> None:
-    """Store an entry of the audit, in the transaction of the change. The entry of the call itself has its address."""
+    """Store an audit entry, in the transaction of the change. The address of the caller is in the entry of the call."""
     AuditEntry.objects.create(
         id=uuid7(),
         created_at=clock.now(),

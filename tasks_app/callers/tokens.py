@@ -175,7 +175,7 @@ def _check(claims: Claims, issuer: Issuer) -> None:
 
 
 def _end(claims: Claims, issuer: Issuer) -> float:
-    """Return the time at which a token ends, or is too old for its issuer's setting."""
+    """Return the Unix time at which a token expires or reaches the longest age of its issuer, whichever is first."""
     return min(claims.exp, claims.iat + issuer.longest_age)
 
 

@@ -1,4 +1,4 @@
-"""Examinations that fail: a finding each, and not the end of all others."""
+"""A guard for examinations: one that fails is a finding, and the others go on."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -17,20 +17,21 @@ LONGEST = 200
 def guard(
     findings: Iterable[T], name: str, *, kind: str = "doctor", subject: str | None = None
 ) -> Iterator[T | Finding]:
-    """Yield findings, and a further one if their examination fails. Raises if the database does not answer any more.
+    """Yield findings, and a further one if their examination fails. Raises django.db.Error if the connection is lost.
 
-    The name is that of the rows that are examined. It is also the subject, unless that is one row.
+    `name` is that of the rows that are examined. It is also the subject of the further finding, unless `subject` is the
+    id of the only row.
     """
     try:
         yield from findings
     except Exception as error:  # noqa: BLE001  # one row that cannot be read must not hide what is wrong with others
         with connection.cursor() as cursor:
-            cursor.execute("select 1")
+            cursor.execute("select 1")  # Without a connection the other examinations would fail, too.
         yield Finding(
             kind=kind,
             subject=subject or name,
             problem=f"The examination of {name} failed: {describe(error)}.",
-            remedy="Keep a copy of the database and report it. What this examination had not reached is not examined.",
+            remedy="Keep a copy of the database and report it. The rows that were not reached are not examined.",
         )
 
 

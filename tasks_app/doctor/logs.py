@@ -57,10 +57,10 @@ def examine_logs(limit: int | None) -> Iterator[Finding | int]:
 
 
 def _examine(id: str) -> Iterator[Finding]:
-    """Return findings about a task, or that it cannot be examined."""
+    """Return the findings about a task, with one about an examination that fails."""
 
     def examine() -> Iterator[Finding]:
-        with step():  # The row is read apart from others: perhaps it cannot be read.
+        with step():  # Each row is read by a statement of its own, because one may be unreadable.
             yield from list(examine_task(Task.objects.get(pk=id)))
 
     return guard(examine(), f"task {id}", kind="log", subject=id)
@@ -95,7 +95,7 @@ def _fold_log(row: Task, log: _Log) -> TaskValue | None:
 
 
 def _read_events(row: Task, log: _Log) -> Iterator[EventValue]:
-    """Yield the events of the log that can be read, and enter all in `log`."""
+    """Yield the events of the log that can be read. Enter the numbers of all of them in `log`."""
     unreadable = 0
     for event in Event.objects.filter(task_id=row.id).order_by("seq").iterator(EVENTS):
         log.numbers.append(event.seq)
@@ -134,7 +134,7 @@ def _find_gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
 
 
 def _find_numbers_ahead(row: Task) -> Iterator[str]:
-    """Yield columns that name an event which is still to come. Readers leave out the events up to a snapshot's."""
+    """Yield columns that name an event beyond the end. Readers would skip the next events up to that of a snapshot."""
     numbers = {
         "snapshot_seq": row.snapshot_seq,
         "joined_seq": row.joined_seq,

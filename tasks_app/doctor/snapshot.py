@@ -28,7 +28,7 @@ def snapshot() -> Iterator[None]:
 
 @contextmanager
 def step() -> Iterator[None]:
-    """Let a statement of the block fail without the end of the snapshot, which PostgreSQL would otherwise require."""
+    """Let a statement of the block fail without an end of the snapshot. PostgreSQL needs a savepoint for that."""
     if on_postgres():
         with transaction.atomic():
             yield

@@ -62,8 +62,8 @@ def number(least: int) -> Callable[[str], int]:
 
 
 def text(value: str) -> str:
-    """Return the text of an option."""
-    # An argument that is not UTF-8 arrives with half characters, which no JSON and no URL can have.
+    """Return the text of an option. Raises ArgumentTypeError if it is not UTF-8, or has U+0000."""
+    # Python decodes bytes that are not UTF-8 to unpaired surrogates, which neither JSON nor a URL can hold.
     if "\0" in value or value != value.encode(errors="replace").decode():
         raise ArgumentTypeError(f"must be text in UTF-8 without U+0000, not {value[:40]!r}")
     return value

@@ -193,7 +193,7 @@ def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> 
 
 
 def encoded_size(event: Event) -> int:
-    """Return the characters of an event's stored form. Raises WrongValue for content that JSON cannot hold.
+    """Return the number of characters of an event as stored. Raises WrongValue for content that JSON cannot hold.
 
     Runners call it at each yield, so that the error names the line of the yield. When the event is written later, that
     line is unknown.
