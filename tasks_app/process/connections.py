@@ -135,8 +135,8 @@ class Connection(Answering):
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to the protocol of sockets."""
         if self.flow.write_paused or (self.current is not None and not self.current.response_complete):
-            # The answer to the request before would be written into the socket, or has not been read by its client. The
-            # socket would not learn that the write buffer is full, and would fill it further.
+            # The answer to the request before would be written into the socket, or its client has not read it. In the
+            # second case the socket would not learn that the write buffer is full, and would fill it further.
             self.transport.close()
             return
         self._release()
@@ -182,7 +182,7 @@ class Connection(Answering):
             self.begin()  # The rest of the body may be long in coming. The application has a deadline for it.
 
     def _parse(self, data: bytes | memoryview) -> None:
-        """Report what has arrived to the methods below, in one go unless a request offers another protocol."""
+        """Feed the parser, which calls the methods below. It stops at a request that offers another protocol."""
         while True:
             try:
                 self.parser.feed_data(data)
@@ -259,7 +259,7 @@ class Connection(Answering):
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
 
     def _check_offer(self) -> None:
-        """Refuse a head after which two servers could disagree where HTTP goes on."""
+        """Refuse a head after which a proxy and this server could disagree about where the next request begins."""
         if self.parser.get_method() == b"CONNECT":
             raise Refused(HTTPStatus.NOT_IMPLEMENTED, "This server is no proxy, and has no CONNECT (RFC 9110, 9.3.6).")
         if self._should_upgrade() and announces_body(self.headers):
@@ -282,7 +282,7 @@ class Connection(Answering):
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
-            return  # The parser says so at once behind the head, whether or not there is a body.
+            return  # Behind an offer the parser reports the end at once, whether or not there is a body.
         self.reading_message = False
         self.scope["extensions"] = self.complete
         super().on_message_complete()

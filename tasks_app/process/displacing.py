@@ -1,5 +1,4 @@
-"""Connections that new ones replace when all are taken, so that strangers who only hold connections cannot lock others
-out."""
+"""Connections that new ones replace when all are taken, so that strangers cannot lock others out by holding them."""
 
 from typing import Any
 

@@ -12,12 +12,12 @@ END_SECONDS = 1.0
 
 
 def run_to_end(factory: Callable[[], asyncio.AbstractEventLoop] | None, main: Coroutine[Any, Any, R]) -> R:
-    """Run the coroutine on a new loop, and return its result. Raises its exceptions."""
+    """Run the coroutine on a new loop, by default one of asyncio, and return its result. Raises its exceptions."""
     loop = (factory or asyncio.new_event_loop)()
     try:
         return _run(loop, main, warns=True)
     finally:
-        # A main coroutine that raised SystemExit has left a stop behind, which is none of the agents'.
+        # If the main coroutine raised SystemExit, its call of stop() is still due. It is no fault of an agent.
         _run(loop, _end_tasks(loop), warns=False)
         loop.close()
 
@@ -25,9 +25,9 @@ def run_to_end(factory: Callable[[], asyncio.AbstractEventLoop] | None, main: Co
 def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R], *, warns: bool) -> R:
     """Run the loop until the coroutine ends.
 
-    Quick agents share this loop with all callers. asyncio ends a task that raises SystemExit or KeyboardInterrupt with
-    this exception, and then lets it out of the loop. A callback that raises one, and `loop.stop()`, leave the loop as
-    well. None of them loses a callback that is due, so the loop goes on.
+    Quick agents share this loop with all callers. If a task raises SystemExit or KeyboardInterrupt, asyncio ends the
+    task with it, and run_forever() raises it, too. It also ends if a callback raises one of them, and by `loop.stop()`.
+    No callback that is due is lost then, so the loop is run again.
     """
     task = loop.create_task(main)
     task.add_done_callback(lambda _: loop.stop())
@@ -39,7 +39,11 @@ def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R], *, warns
             cause = error
         if warns and not task.done():
             what = repr(cause) if cause else "a call of its stop()"
-            log.error("%s of an asyncio task or a callback left the event loop of all callers", what, exc_info=cause)
+            log.error(
+                "%s in an asyncio task or a callback stopped the event loop of all callers, which goes on",
+                what,
+                exc_info=cause,
+            )
     return task.result()
 
 

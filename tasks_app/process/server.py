@@ -45,20 +45,20 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     config = config_of(import_string(settings.ASGI_APPLICATION))
     server = Server(config)
     server.on_ready = on_ready
-    has_order = False
+    has_signal = False
     # uvicorn calls sys.exit() when it cannot listen. The command that called us reports why. An agent that cancels all
     # tasks of its loop cancels the server, too.
     with contextlib.suppress(SystemExit, asyncio.CancelledError):
-        has_order = run_to_end(config.get_loop_factory(), _serve(server))
+        has_signal = run_to_end(config.get_loop_factory(), _serve(server))
     services.stop()
     if not server.started:
         return 1
-    if not has_order:
+    if not has_signal:
         log.critical("the server has ended without a signal")
     # A normal exit would wait for the threads of sync agents, which cannot be stopped. All data is written by now.
     sys.stdout.flush()
     logging.shutdown()
-    os._exit(runner.exit_code if has_order else 1)
+    os._exit(runner.exit_code if has_signal else 1)
 
 
 def config_of(application: Any) -> uvicorn.Config:

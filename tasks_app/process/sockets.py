@@ -77,9 +77,9 @@ class Socket(WebSocketsSansIOProtocol):
         self._end_handshake(answer.serialize())
 
     def _refuse_head(self) -> None:
-        """Refuse a head that the parser of HTTP has taken, and the parser of WebSocket, which is stricter, has not.
+        """Refuse a head that the parser of HTTP has accepted, and the stricter parser of WebSocket has not.
 
-        uvicorn would neither send the refusal of the parser, if there is one, nor close.
+        uvicorn would neither close nor send the refusal of that parser, if there is one.
         """
         if refusal := b"".join(self.conn.data_to_send()):
             self._end_handshake(refusal)

@@ -15,7 +15,7 @@ Fields = Iterable[tuple[bytes, bytes]]
 
 
 def make_parser(protocol: Any) -> httptools.HttpRequestParser:
-    """Return a parser as uvicorn makes it. One that has stopped at an offer to close parses nothing more."""
+    """Return a new parser, set up as by uvicorn. One that was offered to switch and to close parses nothing more."""
     parser = httptools.HttpRequestParser(protocol)
     parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser
@@ -24,7 +24,7 @@ def make_parser(protocol: Any) -> httptools.HttpRequestParser:
 def head_without_offer(parser: httptools.HttpRequestParser, url: bytes, fields: Fields) -> bytes:
     """Return the head that a parser has stopped behind, without its Upgrade fields.
 
-    All other fields stay, those of the body's length above all: the body must end where proxies think it ends.
+    All other fields stay. Those of the body's length must, because the body has to end where a proxy thinks it ends.
     """
     first = b"%b %b HTTP/%b\r\n" % (parser.get_method(), url, parser.get_http_version().encode())
     return first + b"".join([b"%b: %b\r\n" % field for field in fields if field[0] != b"upgrade"]) + b"\r\n"
@@ -36,7 +36,7 @@ def is_request_of_socket(parser: httptools.HttpRequestParser) -> bool:
 
 
 def announces_body(fields: Fields) -> bool:
-    """Return whether a request has a body. Some devices announce one of no bytes, which is none."""
+    """Return whether a request has a body. A Content-Length of 0 announces none; some devices send it."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 \t") != b"")
         for name, value in fields

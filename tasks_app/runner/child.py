@@ -58,7 +58,7 @@ STOPPED = 128 + STOP
 
 def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     """Run the agent of the order, and end the process."""
-    os.setsid()  # Its number is that of the group of all that the agent starts.
+    os.setsid()  # Its id is that of the process group of all that the agent starts.
     _forget_server()
     os.dup2(errors.fileno(), 2)  # its end is kept for the case of a crash
     errors.close()
@@ -110,10 +110,10 @@ def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: C
 
 
 def _heed_parent_only() -> None:
-    """Stop by the order of the parent alone, and not by signals to all processes of a service or a terminal.
+    """Stop at an order of the parent only, and not at a signal to all processes of a service or a terminal.
 
-    They have handlers, because a program that the agent starts would ignore a signal that is ignored here. A fork of
-    the agent itself gets no orders, so it has the defaults.
+    Such signals have handlers that do nothing. They are not ignored, because a program that the agent starts would then
+    ignore them, too. A fork of the agent gets no orders, so it has the default handlers.
     """
     handlers = {signal.SIGINT: _go_on, signal.SIGTERM: _go_on, STOP: _stop}
     for number, handler in handlers.items():
@@ -136,8 +136,10 @@ def _stop(*_: Any) -> NoReturn:
 
 
 def _forget_server() -> None:
-    """Close the pipe that keeps the server alive that forked this process. It ends with the worker, and kills what is
-    left of its children."""
+    """Close this end of the pipe that keeps the fork server alive.
+
+    So the server ends with the worker, and kills the children that are left.
+    """
     server: Any = forkserver
     with contextlib.suppress(OSError, TypeError):
         os.close(server._forkserver._forkserver_alive_fd)

@@ -1,8 +1,8 @@
 """Runs a coroutine within the asyncio task of its caller for a limited time, and leaves it behind if it goes on.
 
-An asyncio task of its own would begin one round of the event loop later, which takes a sixth of the sends to quick
-agents. Within the task of the caller, a coroutine that catches its cancellation would keep the caller waiting. So each
-of its steps is done here, where the wait can be given up.
+An asyncio task of its own would begin one round of the event loop later, which would cost a sixth of the sends a second
+to quick agents. A coroutine that is awaited within the task of the caller, and catches its cancellation, would keep the
+caller waiting. So each step of the coroutine is done here, where the wait can be given up.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any
 
-Work = Coroutine[Any, Any, None]
+Steps = Coroutine[Any, Any, None]
 Awaited = asyncio.Future[Any] | None
 """The future that a coroutine waits for after a step; None stands for the next round of the loop."""
 
@@ -20,23 +20,23 @@ class Driver:
 
     At the limit it is cancelled, as by `asyncio.timeout`. If it goes on for longer than the grace, it gets an asyncio
     task of its own. An `asyncio.timeout` that it entered before would then cancel the task of its caller, but by then
-    the call has been answered.
+    the call has been answered. Limit and grace are in seconds.
     """
 
-    def __init__(self, work: Work, seconds: float, grace: float) -> None:
-        self.work = work
+    def __init__(self, steps: Steps, seconds: float, grace: float) -> None:
+        self.steps = steps
         self.seconds, self.grace = seconds, grace
         self.on_expiry: Callable[[], object] = lambda: None
         """Called at the limit, before the cancellation reaches the coroutine."""
         self.on_leave: Callable[[asyncio.Task[None]], object] = lambda task: None
-        """Called with the task of a coroutine that is left behind."""
+        """Called with the new asyncio task of a coroutine that is left behind."""
         self.has_expired = False
         self.deadline: float | None = None
         """The end of the grace, by the clock of the loop, once the coroutine has been cancelled at its limit."""
 
     def __await__(self) -> Generator[Any, Any, bool]:
         try:
-            awaited = self.work.send(None)
+            awaited = self.steps.send(None)
         except StopIteration:
             return True  # Most agents end in their first step, and need no timer.
         self.loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -47,7 +47,7 @@ class Driver:
         try:
             yield from self._go_on(awaited)
         except GeneratorExit:
-            self.work.close()
+            self.steps.close()
             raise
         except (Exception, asyncio.CancelledError):
             if not self.has_expired:
@@ -82,15 +82,15 @@ class Driver:
                 self._leave(awaited)
                 return
             try:
-                awaited = self.work.send(None) if error is None else self.work.throw(error)
+                awaited = self.steps.send(None) if error is None else self.steps.throw(error)
             except StopIteration:
                 return
 
     def _wait(self, awaited: Awaited) -> Generator[Any, Any, None]:
         """Wait for the future, but not beyond the grace.
 
-        The coroutine takes the outcome of the future with its next step. A task that waited for the future itself would
-        raise a GeneratorExit of the future in its outermost frame, past all that could handle it.
+        The coroutine takes the outcome of the future with its next step. If the task waited for the future itself, a
+        GeneratorExit of the future would be raised in the task's outermost frame, where the coroutine cannot handle it.
         """
         if awaited is None:
             yield
@@ -99,7 +99,7 @@ class Driver:
             yield from _end_of(awaited, seconds).__await__()
 
     def _leave(self, awaited: Awaited) -> None:
-        self.on_leave(self.loop.create_task(_finish(self.work, awaited)))
+        self.on_leave(self.loop.create_task(_finish(self.steps, awaited)))
 
 
 async def _end_of(future: asyncio.Future[Any], seconds: float | None) -> None:
@@ -121,13 +121,13 @@ async def _end_of(future: asyncio.Future[Any], seconds: float | None) -> None:
         future.remove_done_callback(wake)
 
 
-async def _finish(work: Work, awaited: Awaited) -> None:
-    """Run a coroutine that waits to its end."""
-    await _steps(work, awaited)
+async def _finish(steps: Steps, awaited: Awaited) -> None:
+    """Run a waiting coroutine to its end."""
+    await _go_through(steps, awaited)
 
 
 @coroutine
-def _steps(work: Work, awaited: Awaited) -> Generator[Any, Any, None]:
+def _go_through(steps: Steps, awaited: Awaited) -> Generator[Any, Any, None]:
     while True:
         error = None
         try:
@@ -135,6 +135,6 @@ def _steps(work: Work, awaited: Awaited) -> Generator[Any, Any, None]:
         except BaseException as raised:  # noqa: BLE001  # it is raised within the coroutine
             error = raised
         try:
-            awaited = work.send(None) if error is None else work.throw(error)
+            awaited = steps.send(None) if error is None else steps.throw(error)
         except StopIteration:
             return

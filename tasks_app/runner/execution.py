@@ -76,7 +76,7 @@ class Execution:
         """The loop on which it lives, or will begin."""
         self.moving = threading.Lock()
         self.deadline = float("inf")
-        """The time on the monotonic clock when its timeout ends, or it was stopped. Its agent is called before that."""
+        """The monotonic time when its timeout ends, or when it was stopped; infinite before its agent is called."""
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         """The reason why it was stopped from outside."""
@@ -302,7 +302,7 @@ class Execution:
         return Ending(verdict.event, row, verdict.delay)
 
     def _postpone(self, why: str, cause: BaseException | None) -> Ending:
-        """Release the task for a while, because of a fault of this process."""
+        """Release the task, and have it claimed again after a pause, because of a fault of this process."""
         log.warning("task %s fence %d: its agent was not called. %s %r", self.task_id, self.read.fence, why, cause)
         return self._ending_by(judge_release(self._attempt, why))._replace(delay=retries.spread(retries.BACKOFF))
 
@@ -322,7 +322,10 @@ class Execution:
         await self._end_outside(self._ending_by(verdict))
 
     async def overrun(self, how: str, stack: str) -> None:
-        """Fail the run unless it was stopped. Called on another loop, because its agent goes on after its deadline."""
+        """Fail the run, unless it was stopped for another reason than a crash. `how` ends the sentence for the caller.
+
+        Called on another loop, because its agent goes on after its deadline.
+        """
         if not self.finishing and (self.crash or not self.stop):
             await self._end_outside(self._failed(self.crash) if self.crash else self._time_out(stack, how))
             self.stop = "lost"
@@ -335,12 +338,15 @@ class Execution:
             self.stop = "lost"
 
     def is_overdue(self, seconds: float) -> bool:
-        """Return whether its agent goes on so many seconds after its deadline. No run waits for a thread."""
+        """Return whether its async agent goes on so many seconds after its deadline.
+
+        The run of a sync agent ends by itself, because it does not wait for its thread.
+        """
         can_end = not self.is_async or self.finishing or self.stop == "released"
         return not can_end and time.monotonic() > self.deadline + seconds
 
     def cancel(self) -> None:
-        """Cancel the agent again, which has ignored it before."""
+        """Cancel an agent again that has ignored its cancellation."""
         if self.task is not None:
             self._call(self.task.cancel)
 
@@ -378,8 +384,11 @@ class Execution:
 
 
 def start_together(runs: Sequence[Execution], place: RunLoop, on_end: Callable[[Execution], None]) -> None:
-    """Begin the runs on the loop, unless they have begun elsewhere, with one wake-up for all: a wake-up of a loop is a
-    system call. A run that waits for a stuck loop may be started on another one as well, and begins there."""
+    """Begin the runs on the loop, unless they have begun elsewhere.
+
+    One wake-up is for all of them, because a wake-up of a loop is a system call. A run that waits for a stuck loop may
+    be started on another one as well, and begins there.
+    """
 
     def begin(movable: Sequence[Execution]) -> None:
         for run in movable:

@@ -31,7 +31,7 @@ def start_server() -> None:
 
 
 def warm_up() -> None:
-    """Start the server, wait until a child has started and ended, and set `warm`. Tries until that succeeds."""
+    """Start the server, wait until a child has started and ended, and set `warm`. Try until that succeeds."""
     if not _warming.acquire(blocking=False):
         return
     try:
@@ -46,7 +46,7 @@ def warm_up() -> None:
 
 
 def cool_down() -> None:
-    """Claim no task of an isolated agent until a child has started again: this process could not start one."""
+    """Have no task of an isolated agent claimed until a child starts again. Called when one could not be started."""
     unable.set()
     warm.clear()
     with contextlib.suppress(RuntimeError):  # There is no room for a thread either. The runner tries again.

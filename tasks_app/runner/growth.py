@@ -15,7 +15,10 @@ def check_growth(characters: int, events: int) -> None:
 
 
 def added_size(event: Event, size: int, together: Event | None) -> int:
-    """Return the characters that an event adds: its stored size, or only its text where it joins the event before."""
+    """Return the characters that an event adds to its task.
+
+    They are its stored `size`, or only those of its text if it was merged into the event before, as `together`.
+    """
     if together is None or not isinstance(event, ArtifactAdded):
         return size
     return sum(len(part.text or "") for part in event.artifact.parts)

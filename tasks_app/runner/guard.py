@@ -1,6 +1,8 @@
-"""The server that forks the processes of agents, as their guard. Importing this module, which that server alone does,
-moves it out of the reach of signals to a whole process group or control group. It ends when its worker does, and then
-kills the agents that are left with all that they have started."""
+"""The fork server as the guard of the processes that it forks. It alone imports this module.
+
+The import keeps signals to a whole process group or control group from ending the server. The server ends when its
+worker does, and then kills the agents that are left with all that they have started.
+"""
 
 import atexit
 import contextlib

@@ -69,7 +69,7 @@ class ProcessCrashed(AgentCrashed):
 
 
 class NotStarted(Exception):
-    """This process could not start a process for an agent, which was not called. Another one may."""
+    """This process could not start a child for an agent. The agent was not called, and another process may call it."""
 
 
 def actions_of(run: Run) -> Generator[Action, None, None]:
@@ -228,8 +228,8 @@ class Child:
                 os.kill(self.process.pid, STOP)
 
     def _kill(self) -> None:
-        """Kill the process, and all that it has started. No other group can have its number while that is there."""
-        self.process.kill()  # It leads its group once it has begun.
+        """Kill the process, and its group with all that it has started. A group that has processes keeps its id."""
+        self.process.kill()  # If it has not begun yet, it leads no group.
         with contextlib.suppress(OSError):  # Nothing is left.
             if self.process.pid is not None:
                 os.killpg(self.process.pid, signal.SIGKILL)

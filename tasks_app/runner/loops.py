@@ -55,7 +55,7 @@ class LastingLoop(asyncio.SelectorEventLoop):
     """True once its owner has ended it."""
 
     def stop(self) -> None:
-        """Stop if the owner has ended the loop. Another caller ends itself, as by `sys.exit`."""
+        """Stop if the owner has ended the loop. Any other caller gets SystemExit, as from `sys.exit`."""
         if not self.is_ending:
             raise SystemExit("An agent has called stop() of its event loop.")
         super().stop()
@@ -92,8 +92,10 @@ class RunLoop(Pulse):
             self.loop.close()
 
     def _run(self) -> None:
-        """Run the loop until its end, or until a task or callback raises an exception for which asyncio leaves the
-        loop. The loop is whole then: it has lost no other callback, and can be run again."""
+        """Run the loop until its end, or until an exception of a task or callback makes asyncio leave it.
+
+        In the second case the loop has lost no other callback, and can be run again.
+        """
         try:
             self.loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
@@ -158,7 +160,7 @@ class Loops:
             self.stuck.remove(place)
         place.stop()
 
-    def bury(self, place: RunLoop) -> None:
+    def discard(self, place: RunLoop) -> None:
         """Forget a loop whose thread has ended."""
         with self.lock:
             if self.current.get(place.name) is place:

@@ -110,8 +110,7 @@ def encode(value: Order | ToChild | FromChild) -> bytes:
 
 
 def largest() -> int:
-    """Return the bytes of a message, at most: all that a task may hold, and a margin. Four bytes are the longest
-    character."""
+    """Return the most bytes of a message: those that a task may hold, with four for each character, and a margin."""
     most: int = settings.A2A_TASK_FILE_BYTES + 4 * settings.A2A_TASK_CHARACTERS
     return min(most + MARGIN, 2**32 - 1)
 

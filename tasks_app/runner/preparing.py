@@ -47,8 +47,10 @@ async def prepare_run(read: TaskRead, agent: Agent, task: Task, messages: Sequen
 async def _conversation(
     read: TaskRead, task: Task, messages: int, agents: frozenset[str] | None
 ) -> tuple[Message, ...]:
-    """Return the context's messages of other tasks, of `agents` if not None. A context of its own with one message has
-    none."""
+    """Return the messages of the context's other tasks. If `agents` is not None, only those of their tasks.
+
+    A task with one message in a context of its own has none before it.
+    """
     if messages == 1 and read.document.context_id == own_context(task.id):
         return ()
     item = DoSlowly(lambda: conversation_of(read.owner_id, task.context_id, task.id, agents), read.owner_id)

@@ -41,8 +41,8 @@ RETRY_SECONDS = 2
 SLOTS = 32
 """Threads of a sync quick agent. It never runs on a lane, where it would delay all callers. An async one gets no call
 while so many of its runs go on beyond their time."""
-Work = Future[None] | asyncio.Task[None]
-"""The thread or the asyncio task of a run."""
+RunFuture = Future[None] | asyncio.Task[None]
+"""The future of a run: of its thread, or of its asyncio task."""
 
 
 class OutOfTime(Exception):
@@ -58,30 +58,31 @@ class Late(Struct, frozen=True):
 
     run: Run
     since: float
+    """The end of its time, on the monotonic clock."""
     steps: Coroutine[Any, Any, None] | None = None
     """The coroutine of an async agent, which shows where it waits."""
 
 
 class Threads(ThreadPoolExecutor):
-    """The threads of one agent, of which an async agent uses none, and its runs beyond their time.
+    """The threads of one agent, and its runs beyond their time. An async agent uses no thread.
 
     An agent that hangs takes no thread of another.
     """
 
     def __init__(self) -> None:
         super().__init__(SLOTS, thread_name_prefix="quick")
-        self.late: dict[Work, Late] = {}
-        """Work beyond its time, until it ends. A sync agent keeps its thread."""
+        self.late: dict[RunFuture, Late] = {}
+        """Runs beyond their time, by their futures, until they end. That of a sync agent keeps its thread."""
 
-    def leave(self, run: Run, work: Work, steps: Coroutine[Any, Any, None] | None = None) -> None:
+    def leave(self, run: Run, future: RunFuture, steps: Coroutine[Any, Any, None] | None = None) -> None:
         """Count a run beyond its time until it ends."""
-        self.late[work] = Late(run, time.monotonic(), steps)
-        work.add_done_callback(self._forget)
+        self.late[future] = Late(run, time.monotonic(), steps)
+        future.add_done_callback(self._forget)
 
-    def _forget(self, work: Work) -> None:
-        del self.late[work]
-        if not work.cancelled():
-            work.exception()  # No caller hears of it, and asyncio logs an exception that nothing has looked at.
+    def _forget(self, future: RunFuture) -> None:
+        del self.late[future]
+        if not future.cancelled():
+            future.exception()  # asyncio would log an exception that is never looked at. No caller waits for this one.
 
 
 THREADS: defaultdict[str, Threads] = defaultdict(Threads)
@@ -113,7 +114,7 @@ async def play_quickly(run: Run) -> Played:
             action, rows = await store_action(action, "", played.files)
             played.files += rows
         if run.cancelled:
-            raise asyncio.CancelledError  # An action beyond the time is dropped, and ends a generator.
+            raise asyncio.CancelledError  # An action beyond the time is dropped, and its generator ends.
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())

@@ -237,7 +237,7 @@ class Runner:
         self._free_slot(run)
 
     def _leave(self, run: Execution) -> None:
-        """Leave the agent of a run behind that is over. The run keeps its slot until its agent ends."""
+        """Set a run aside that is over, but whose agent goes on. It keeps its slot until its agent ends."""
         with self.change:
             if run.task is None or run.task.done() or run.finishing:
                 return
@@ -266,8 +266,10 @@ class Runner:
     # ---------------------------------------------------------------- leases
 
     def renew(self) -> None:
-        """Have the heartbeat beat at once if it is late, and prepare for isolated agents if that has failed. Any thread
-        may call it."""
+        """Have the heartbeat beat at once if it is late, and try again to start isolated agents if that has failed.
+
+        Any thread may call it.
+        """
         if self.control is not None:
             self.heartbeat.beat_if_late()
             with contextlib.suppress(RuntimeError):  # There is no room for a thread.

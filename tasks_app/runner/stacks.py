@@ -92,5 +92,5 @@ def _awaited_frames(awaited: object) -> Iterator[FrameType]:
             yield frame
             awaited = getattr(awaited, f"{prefix}_await")
         else:
-            # A step of an async generator names its generator to the garbage collector alone.
+            # Only the garbage collector knows which generator a step of an async generator belongs to.
             awaited = next((item for item in gc.get_referents(awaited) if isinstance(item, AsyncGeneratorType)), None)

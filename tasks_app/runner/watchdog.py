@@ -1,5 +1,5 @@
-"""Finds agents that block or end an event loop, or keep a slot beyond their time, and names them to operators. It
-fails a run at its timeout whose agent blocks its loop or ignores its cancellation. It ends a helpless process."""
+"""Finds agents that block or end an event loop, or keep a slot beyond their time, and names them to operators. If an
+agent blocks its loop or ignores its cancellation, this fails its run at its timeout. It ends helpless processes."""
 
 import asyncio
 import logging
@@ -93,8 +93,8 @@ class Watchdog:
         """Runs that are being ended because their loop has."""
         self.overdue: set[Execution] = set()
         """Runs that were overdue in the last look."""
-        self.keeps: dict[Execution, Blocking] = {}
-        """Runs that are over and keep their slots."""
+        self.holders: dict[Execution, Blocking] = {}
+        """Runs that are over and still hold their slots."""
         self.log_times: dict[str, float] = {}
         """The time when the log last named each agent."""
         self.since: float | None = None
@@ -114,7 +114,7 @@ class Watchdog:
 
     def stop(self) -> None:
         self.stopping.set()
-        self.suspects, self.blocks, self.free, self.overdue, self.keeps = {}, {}, {}, set(), {}
+        self.suspects, self.blocks, self.free, self.overdue, self.holders = {}, {}, {}, set(), {}
         self.deaths, self.stranded = {}, set()
 
     def _live(self) -> None:
@@ -138,7 +138,7 @@ class Watchdog:
             if runs[place]:
                 place.ask()
         self._look_at_overdue(runs)
-        self._look_at_keeps()
+        self._look_at_holders()
         self._look_for_help()
 
     # ------------------------------------------------------------------ loops
@@ -176,7 +176,7 @@ class Watchdog:
         for place in {*self.loops.all(), *filter(None, runs)} - {self.control}:
             if not place.is_dead:
                 continue
-            self.loops.bury(place)
+            self.loops.discard(place)
             self.deaths[place.name] = time.monotonic()
             for table in (self.suspects, self.blocks, self.free):
                 table.pop(place, None)
@@ -223,23 +223,23 @@ class Watchdog:
         future = asyncio.run_coroutine_threadsafe(run.overrun(how, spot.stack if spot else ""), self.control.loop)
         future.add_done_callback(lambda _: self.leave(run))
 
-    # ------------------------------------------------------------------ keeps
+    # ---------------------------------------------------------------- holders
 
-    def _look_at_keeps(self) -> None:
+    def _look_at_holders(self) -> None:
         # The thread of an isolated run returns by itself, because its process is ended.
         hanging = [run for run in list(self.hanging) if not run.is_isolated and self._block_of(run) is None]
         for run in hanging:
-            if run not in self.keeps:
-                self.keeps[run] = self._blocking(run, _frames_of_run(run), time.monotonic())
-            elif (item := self.keeps[run]).seconds > LATE:
+            if run not in self.holders:
+                self.holders[run] = self._blocking(run, _frames_of_run(run), time.monotonic())
+            elif (item := self.holders[run]).seconds > LATE:
                 self._say(
                     item, f"did not return at its end, and keeps a {SLOT_NAMES[run.is_async]}.{WAY_OUT[run.is_async]}"
                 )
                 if item.seconds > AGAIN * (item.cancellations + 1):
                     item.cancellations += 1
                     run.cancel()
-        for run in self.keeps.keys() - set(hanging):
-            del self.keeps[run]
+        for run in self.holders.keys() - set(hanging):
+            del self.holders[run]
 
     # ---------------------------------------------------------------- reports
 
@@ -264,30 +264,30 @@ class Watchdog:
             f"runner: {item.name} has blocked its event loop for {item.seconds:.0f} s; its other runs wait"
             for item in list(self.blocks.values())
         ]
-        keeps = [
+        holders = [
             f"runner: {item.name} did not return at its end, and has kept a {SLOT_NAMES[item.run.is_async]} "
             f"for {item.seconds:.0f} s since"
-            for item in list(self.keeps.values())
+            for item in list(self.holders.values())
             if item.seconds > LATE
         ]
         deaths = [
-            f"runner: the event loop of agent {name} ended {seconds:.0f} s ago, and its runs with it; it gets another"
+            f"runner: the event loop of agent {name} ended {seconds:.0f} s ago; its runs are lost, new ones get another"
             for name, since in list(self.deaths.items())
             if (seconds := time.monotonic() - since) < REPEAT
         ]
-        return blocks + keeps + deaths
+        return blocks + holders + deaths
 
     # ---------------------------------------------------------------- helpless
 
     @property
     def helpless(self) -> str:
         """The reason why this process cannot do its work any more; empty if it can."""
-        hopeless = [item for item in list(self.keeps.values()) if item.seconds > HOPELESS]
+        hopeless = [item for item in list(self.holders.values()) if item.seconds > HOPELESS]
         for is_async, slots in self.slots.items():
-            keeps = [item for item in hopeless if item.run.is_async is is_async]
-            if len(keeps) >= slots:
-                what = f"no {SLOT_NAMES[is_async]} is left, {len(keeps)} of {slots} hang beyond their time"
-                return f"runner: {what} ({_agents(keeps)}); restart the process"
+            holders = [item for item in hopeless if item.run.is_async is is_async]
+            if len(holders) >= slots:
+                what = f"no {SLOT_NAMES[is_async]} is left, {len(holders)} of {slots} hang beyond their time"
+                return f"runner: {what} ({_agents(holders)}); restart the process"
         loops = [item for item in list(self.blocks.values()) if item.seconds > HOPELESS]
         if len(loops) >= MAX_STUCK:
             return f"runner: {len(loops)} event loops are blocked ({_agents(loops)}); restart the process"

@@ -128,7 +128,7 @@ class Writer:
             self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
 
     def close(self) -> tuple[list[Event], list[FileRow]]:
-        """Return what is not written yet, for the thread that ends the run in place of its own. This writes no more."""
+        """Return the events and files that are not written yet, for the thread that ends the run. Write no more."""
         self.error = self.error or LostLease()
         events, self.buffer = self.buffer, []
         files, self.files = self.files, []
