@@ -130,8 +130,11 @@ def start_child(**_: Any) -> None:
 
 
 def _allow_processes() -> None:
-    """Let a child start the processes of agents. Celery's billiard has put its own record of the child in the place of
-    Python's: that of a daemon, which may not start any, with a key that Python cannot pass on. The worker's will do."""
+    """Let a forked child of the worker start processes for agents.
+
+    Celery's billiard has replaced Python's record of the child by its own: that of a daemon, which may not start
+    processes, with a key that Python cannot pass on. The record of the worker takes its place.
+    """
     python: Any = multiprocessing.process
     python._current_process = MAIN_PROCESS
 

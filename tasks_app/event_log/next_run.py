@@ -20,8 +20,8 @@ _RESERVATION, _TASK = Reservation._meta.db_table, Task._meta.db_table
 class ReserveAgain(Work[None], Struct, frozen=True, kw_only=True):
     """The reservation for the next run of a task. The result is BudgetExceeded if less is left than its minimum.
 
-    The task then has reserved what it has spent, what its run at work may cost, and the maximum of one more run or what
-    is left for it. Done twice, it reserves once.
+    Afterwards the reservation covers what the task has spent, what its run at work may cost, and the maximum of one
+    more run, or what is left for it. Done twice, it reserves once. Amounts are in millionths of a dollar.
     """
 
     lane = "write"
@@ -41,7 +41,7 @@ class ReserveAgain(Work[None], Struct, frozen=True, kw_only=True):
 
 
 def _reserve_again(item: ReserveAgain) -> Any:
-    """Reserve for one task, in a transaction of its own: few tasks are asked twice, and each has other budgets."""
+    """Reserve for one task, in a transaction of its own: few tasks need it at once, and each has other budgets."""
     try:
         with prepared() as cursor, transaction.atomic():
             wait_briefly(cursor)
@@ -53,7 +53,10 @@ def _reserve_again(item: ReserveAgain) -> Any:
 
 
 def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
-    """Lock the task, then its budgets, in the order of its end; enlarge its reservation, or return its refusal."""
+    """Enlarge the reservation, or return the refusal.
+
+    Lock the task and then its budgets, as the end of a task does, so that no two transactions wait for each other.
+    """
     lock = "for no key update" if on_postgres() else ""
     cursor.execute(f"select reserved, spent, budget from {_TASK} where id = %s {lock}", [item.task_id])
     reserved, spent, limit = cursor.fetchone() or (0, 0, None)
@@ -66,8 +69,8 @@ def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
     tightest = min(balances(cursor, budgets), key=lambda balance: balance.left, default=None)
     if tightest is None:
         return None
-    # How much of what is spent the run at work has spent is not stored. What is reserved assumes nothing of it, and a
-    # refusal all of it, so that a message which an earlier one has paid for is not refused.
+    # It is not stored how much of `spent` the run at work has reported. The reservation assumes that it was nothing. A
+    # refusal assumes that it was all, so that a message is not refused for which an earlier one has reserved already.
     rest = reserved - max(spent, item.at_work)
     if rest + tightest.left < max(item.least, 1):
         owner = "tenant" if tightest.is_of_tenant else "principal"
@@ -76,7 +79,7 @@ def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
     if share and not reserve(cursor, dict.fromkeys(budgets, share)):
         raise RuntimeError("a budget has changed while its row was locked")
     cursor.execute(f"update {_RESERVATION} set amount = amount + %s where task_id = %s", [share, item.task_id])
-    # A task with less than its maximum may cost no more than that.
+    # A task whose budgets had less left than it needs may cost no more than its reservation.
     limit = reserved + share if reserved + share < goal else None
     cursor.execute(
         f"update {_TASK} set reserved = reserved + %s, share = %s where id = %s", [share, limit, item.task_id]

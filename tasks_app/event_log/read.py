@@ -59,7 +59,7 @@ class Head(Struct, frozen=True):
     size: int
     messages: int
     budget: int | None
-    """The most that the task may cost, by its caller, in millionths of a dollar; None without a limit."""
+    """The most that its caller lets the task cost, in millionths of a dollar; None without a limit."""
     reserved: int
     spent: int
 

@@ -53,8 +53,11 @@ class Limits:
                 raise purse.refusal(due, monotonic())
 
     def pay(self, caller: Caller, cost: int) -> bool:
-        """Take the cost of a call out of the bucket of its caller, if that is one and no other process need be asked.
-        Return false if spend() must decide. Most calls are paid for here."""
+        """Take the cost of a call out of the only bucket of its caller, if no other process need be asked.
+
+        Return True if the call is paid for, or nothing limits its caller, and False if spend() must decide. Most calls
+        are paid for here, without a coroutine.
+        """
         purses = self.purses_of(caller)
         if len(purses) != 1:
             return not purses

@@ -10,8 +10,9 @@ SEND_COST = 10
 MOST = 20_000
 """Buckets of one kind. Beyond them the least recently used one is dropped: a missing bucket counts as full."""
 MINUTE = 60.0
+"""Seconds in which an empty bucket becomes full."""
 TINY = 1e-9
-"""Seconds by which a sum of times may be wrong."""
+"""Seconds by which rounding may falsify a sum of times."""
 
 
 class Rate(Struct, frozen=True):
@@ -32,8 +33,8 @@ class Rate(Struct, frozen=True):
 
 
 class TokenBuckets:
-    """Token buckets by name. Any thread may use them. Each fills evenly, within a minute. All times are those of one
-    steady clock, in seconds."""
+    """Token buckets by name, each of the size that its caller states. Any thread may use them. An empty bucket fills
+    evenly, within a minute. All times are those of one steady clock, in seconds."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most

@@ -118,10 +118,10 @@ read_row_id = make_number_reader(0, 2**63 - 1)
 
 
 def read_text(text: str) -> str:
-    """Read a text that the database can search for, such as an id."""
+    """Read a text that the database can search for, such as an id. Raises ArgumentTypeError, as all readers do."""
     if len(text) > MOST_CHARACTERS:
         raise ArgumentTypeError(f"must have at most {MOST_CHARACTERS:,} characters, not {len(text):,}")
-    # An argument that is not UTF-8 arrives with half characters. PostgreSQL takes neither these nor U+0000.
+    # Python decodes bytes that are not UTF-8 to unpaired surrogates. PostgreSQL takes neither these nor U+0000.
     if "\0" in text or text != text.encode(errors="replace").decode():
         raise ArgumentTypeError(f"must be text in UTF-8 without U+0000, not {text[:70]!r}")
     return text
@@ -140,7 +140,7 @@ def read_email(text: str) -> str:
 
 
 def read_days(text: str) -> float:
-    """Read a number of days, also of parts of one."""
+    """Read a number of days, which may have a fraction."""
     try:
         return float(read_text(text))
     except ValueError:
@@ -148,7 +148,7 @@ def read_days(text: str) -> float:
 
 
 def give_readers(parser: ArgumentParser, **readers: Callable[[str], Any]) -> None:
-    """Have arguments that one of Django's commands has added read by these functions, by their names."""
+    """Give arguments that a command of Django has added these functions to read them, by the names of the arguments."""
     for action in parser._actions:
         if action.dest in readers:
             action.type = readers[action.dest]

@@ -1,6 +1,6 @@
-"""A floor for the deletion of the audit: retention deletes only entries that are older, and no statement deletes acts.
+"""A floor for the deletion of the audit: an age below which retention deletes no entry. No statement deletes acts.
 
-Before, a program that said that it was retention could delete every row, and TRUNCATE both tables.
+Before, a program that claimed to be retention could delete every row, and TRUNCATE both tables.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ former = import_module("tasks_app.migrations.0040_audit")
 ENTRIES, ACTS = "tasks_app_auditentry", "tasks_app_act"
 # A2A_AUDIT_DAYS is 1 at least. The hour is for ids that are a little older than the time of their row.
 FLOOR_HOURS = 23
-# The path keeps functions and operators of other schemas out, with which a program could answer in the place of ours.
+# The path excludes functions and operators of other schemas, such as a now() that a program has made.
 _FUNCTION = f"""
 create or replace function tasks_app_append_only() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -29,7 +29,7 @@ end $$
 
 
 def raise_floor(apps, schema_editor):
-    """Replace what the triggers ask before a deletion."""
+    """Have the triggers refuse deletions of young entries and of all acts."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(_FUNCTION, None)
         return
@@ -39,7 +39,7 @@ def raise_floor(apps, schema_editor):
 
 
 def drop_floor(apps, schema_editor):
-    """Make the triggers ask only what they asked before."""
+    """Have the triggers permit retention every deletion again."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(former._FUNCTION, None)
         schema_editor.execute("alter function tasks_app_append_only() reset all", None)
@@ -49,7 +49,7 @@ def drop_floor(apps, schema_editor):
 
 
 def _replace(schema_editor, table, answer):
-    """Replace the trigger of SQLite that answers a deletion. The braces in the answer stand for the refusal."""
+    """Replace the trigger of SQLite for deletions. The braces in `answer` stand for the refusal."""
     refusal = f"raise(abort, 'rows of {table} are only added, and deleted by retention alone when they are old')"
     schema_editor.execute(f"drop trigger {table}_delete", None)
     schema_editor.execute(

@@ -1,7 +1,7 @@
 """Tokens of operators end with the password that their user had when they were made.
 
-Tokens that there are take the password of now. One that a process of the version before makes after this migration has
-none, and is refused: its operator makes another.
+Tokens that exist are bound to the present passwords of their users. A token that a process of the earlier version makes
+after this migration is bound to none, and is refused: its operator makes another.
 """
 
 from django.contrib.auth.models import User

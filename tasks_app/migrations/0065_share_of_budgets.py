@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='task',
             name='budget',
-            field=models.BigIntegerField(help_text='The most that it may cost, by its caller, in millionths of a dollar; null: no limit.', null=True),
+            field=models.BigIntegerField(help_text='The most that its caller lets it cost, in millionths of a dollar; null: no limit.', null=True),
         ),
         TextsLast(),
     ]

@@ -59,7 +59,7 @@ class Task(models.Model):
     size = models.BigIntegerField(default=0, db_default=0, help_text="Characters of the payloads of its events.")
     messages = models.PositiveIntegerField(default=0, db_default=0, help_text="Messages of its caller.")
     budget = models.BigIntegerField(
-        null=True, help_text="The most that it may cost, by its caller, in millionths of a dollar; null: no limit."
+        null=True, help_text="The most that its caller lets it cost, in millionths of a dollar; null: no limit."
     )
     share = models.BigIntegerField(
         null=True,

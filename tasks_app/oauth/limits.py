@@ -1,8 +1,8 @@
 """The limits of requests to the OAuth server.
 
-Wrong secrets, codes and tokens are limited by address, together with wrong keys of calls. They are too long to guess.
-The limit keeps guesses from costing the database more than a few lookups. Right ones spend from the rate limits of the
-client's principal, as its calls do.
+Wrong secrets, codes and tokens are limited by address, together with wrong keys of calls. Right ones are too long to
+guess: the limit keeps guesses from costing the database more than a few lookups. Requests with valid ones spend from
+the rate limits of the client's principal, as its calls do.
 """
 
 from collections.abc import Callable
@@ -41,9 +41,9 @@ def limit_wrong(view: View) -> View:
 
 
 def spend(principal: Principal, cost: int) -> None:
-    """Take the cost of a request out of the buckets of the client's principal. Raises TooManyCalls."""
+    """Take the cost of a request, in units, out of the buckets of the client's principal. Raises TooManyCalls."""
     caller = caller_for(principal, frozenset())
-    async_to_sync(limits.spend)(caller, cost)  # on the loop of the doors, where all buckets are
+    async_to_sync(limits.spend)(caller, cost)  # On the loop of the doors: the buckets are used there only.
 
 
 def _refuse(error: TooManyCalls) -> HttpResponse:

@@ -29,7 +29,7 @@ async def server(request: HttpRequest, path: str = "") -> HttpResponse:
 async def resource(request: HttpRequest, path: str = "") -> HttpResponse:
     """Return the metadata of the server as a protected resource, or of an agent by its path (RFC 9728, 3.1).
 
-    It is there while a scheme takes tokens of an authorization server: of our own one, or of an issuer.
+    The answer is 404 unless a scheme takes tokens of an authorization server: of our own, or of an issuer.
     """
     if not {"oauth", "oidc"} & set(settings.A2A_SCHEMES):
         return _refuse(404, "this server takes no tokens of an authorization server")

@@ -113,7 +113,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     ) -> bool:
         """Return whether the code is valid. A second use revokes all tokens of the first (RFC 6749, 4.1.2).
 
-        Raises TooManyCalls; the code is then as good as before.
+        Raises TooManyCalls. The code is still valid then.
         """
         if super().validate_code(client_id, code, client, request):
             is_valid = bool(request.user.is_active)
@@ -131,7 +131,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     ) -> bool:
         """Return whether the refresh token is the client's, unused, and of a user who may still log in.
 
-        Raises TooManyCalls; the token is then as good as before.
+        Raises TooManyCalls. The token is still valid then.
         """
         is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
         _spend_if_public(client, SEND_COST if is_valid else 0)
@@ -194,8 +194,8 @@ def _find_client(client_id: str) -> OAuthClient | None:
 def _spend_if_public(client: OAuthClient, cost: int) -> None:
     """Take the cost of a valid code or token out of the buckets of a public client's principal. Raises TooManyCalls.
 
-    A confidential client has paid with its secret. The id of a public one is no secret, so that its wrong requests must
-    cost its principal nothing.
+    A confidential client has paid when its secret was checked. The id of a public client is no secret, so wrong
+    requests with it must cost the principal nothing.
     """
     if cost and client.client_type == PUBLIC:
         spend(client.principal, cost)

@@ -21,8 +21,8 @@ def check_budget(request: SendMessage, agent: Agent | None) -> None:
 async def charge_again(request: SendMessage, head: Head, agent: Agent | None) -> None:
     """Reserve what the run that a message begins may cost. Raises BudgetExceeded.
 
-    A task at work may be called again because of the message. It needs the money for that run, too, beside that of the
-    run at work, which may not have reported any cost yet.
+    The agent of a task at work may be called again because of the message. Such a task needs the money for that run,
+    too, beside that for the run at work, which may not have reported any cost yet.
     """
     if agent is None or (cost := agent.cost) is None:
         return
@@ -30,6 +30,7 @@ async def charge_again(request: SendMessage, head: Head, agent: Agent | None) ->
     if head.budget is not None and head.budget - head.spent < max(cost.least, 1):
         raise refusal("task", head.budget - head.spent, cost.least)
     at_work = cost.most if head.state == TaskState.WORKING else 0
+    # A task for which no stored budget pays has no reservation.
     if head.reserved and head.reserved < head.spent + at_work + cost.most:
         await ReserveAgain(task_id=head.task_id, at_work=at_work, least=cost.least, most=cost.most)
 

@@ -264,7 +264,7 @@ async def _message(turn: Turn, item: BatchItem) -> Message:
     task_id = item.about or ""
     look_up = partial(bridge.ask, patience=settings.A2A_LEASE_SECONDS)
     read = await look_up(ReadTask(task_id=task_id, sight=sight(turn.caller, task_id)))
-    # Tasks of other agents than that of the batch's address are not for its caller, whose agents say so.
+    # A batch at the address of an agent reads no task of another agent: see caller_of_work().
     if read is None or not await is_shown(look_up, turn.caller, None, task_id, read.agent):
         raise TaskNotFound(taskId=task_id)
     task = task_of(read.document)

@@ -39,7 +39,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
         while (grant := await _add(request, context, task_id, attachments)) is None:
             pass
     except Error as error:
-        # Of an unavailable database it is not known whether it stored the message.
+        # An unavailable database may have stored the message all the same.
         if not isinstance(error, Unavailable):
             await attachments.drop()
         raise

@@ -37,10 +37,11 @@ __all__ = [
 ]
 
 Ask = Callable[[Work[Any]], Awaitable[Any]]
-"""Performs a work item: an operation awaits the item itself by `directly`, and a loop asks the bridge."""
+"""A function that performs a work item: `directly` within an operation, and the bridge on a loop."""
 
 
 def directly(item: Work[R]) -> Awaitable[R]:
+    """Return the work item itself, which an operation awaits."""
     return item
 
 

@@ -66,7 +66,7 @@ async def send(request: SendMessage, context: Context) -> Grant:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
             outcome = await _begin(plan)
     except (BudgetExceeded, RateLimited, Unavailable) as error:
-        # Of an unavailable database it is not known whether it stored the message.
+        # An unavailable database may have stored the message all the same.
         if plan.files and not isinstance(error, Unavailable):
             await deletion_of(plan.files)
             plan.files = []
@@ -76,7 +76,7 @@ async def send(request: SendMessage, context: Context) -> Grant:
             raise
         outcome = target
     if isinstance(outcome, KeyTarget):
-        # Meanwhile the database may have stored this very message, and its rows refer to the files.
+        # The key may be that of this very send, which was stored after all. Its rows refer to the files.
         is_own = (outcome.task_id, outcome.reply_id) == (plan.key.task_id, plan.key.turn_id)
         if plan.files and not is_own:
             await deletion_of(plan.files)
@@ -141,7 +141,7 @@ async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
         plan.run.conversation = await read
     try:
         result = await RunQuick(plan.run)
-    except Unavailable:  # No thread was free. Nothing is stored but the files of the message.
+    except Unavailable:  # The agent had no place for the run. Nothing is stored but the files of the message.
         if plan.files:
             await deletion_of(plan.files)
         raise

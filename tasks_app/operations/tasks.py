@@ -21,7 +21,7 @@ from tasks_app.operations.pages import Draft, begin_page
 
 
 async def is_shown(ask: Ask, caller: Caller, address: str | None, task_id: str, agent: str) -> bool:
-    """Return whether an address shows the caller's task of an agent. A batch is a task of the agent of its items."""
+    """Return whether an address shows the caller's task of an agent. A batch counts as a task of its items' agent."""
     if agent == BATCH_AGENT:
         agent = await ask(FindAgent(task_id))
     return shows(caller, address, agent)

@@ -175,7 +175,7 @@ async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Conte
 
 
 def _address(context: Context) -> str | None:
-    """Return the agent of the address, to which a workflow that begins there belongs; None for the whole server.
+    """Return the agent of the address of a call; None for that of the whole server. A new workflow belongs there.
 
     Raises UnknownAgent.
     """
@@ -237,7 +237,7 @@ async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
 
 
 async def _answer(row: Workflow, caller: Caller) -> Done:
-    """Return the answer with a workflow, for a caller that may read tasks with the results of the phases."""
+    """Return the answer with a workflow. It has the results of the phases if the caller may read tasks."""
     with_results = has_right(caller, READ)
     return Done(await DoSlowly(partial(reading.document_of, row, with_results=with_results), row.owner_id))
 

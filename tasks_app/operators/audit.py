@@ -57,7 +57,7 @@ def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
 
 
 def record_purge(operator: Operator, rows: Mapping[str, Any]) -> None:
-    """Record one act for the deletion of old rows, with the facts of each kind of them."""
+    """Record one act for the deletion of old rows. `rows` has the facts of each kind of row, by its name."""
     name = ", ".join(rows)[:255]
     _act_of(operator, "purge", kind="rows", name=name, after=orjson.dumps(rows).decode()).save()
 

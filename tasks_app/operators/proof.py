@@ -64,7 +64,7 @@ def is_asked_by(request: HttpRequest) -> bool:
     match = request.resolver_match
     name = match.url_name if match else None
     if request.method == "POST":
-        # A form may name several actions, of which another member chooses one.
+        # A form may name several actions. Django performs the one at the position that the member `index` has.
         return name in FORMS or any((name, action) in ACTIONS for action in request.POST.getlist("action"))
     return name in FORMS and user.has_perm("auth.change_user")
 

@@ -178,6 +178,6 @@ def _next(request: HttpRequest) -> str:
 
 
 def _finds_by_itself(request: HttpRequest) -> bool:
-    """Return whether a page looks for its row by our own code, which leads back to the list if there is none."""
+    """Return whether our own code finds the row of a page. It leads back to the list if there is no such row."""
     name = (request.resolver_match.url_name if request.resolver_match else None) or ""
     return name.startswith("tasks_app_") and name.endswith("_change")

@@ -1,7 +1,7 @@
 """Tokens of operators: secrets by which programs use the operators' API, each in the name of one user, for some days.
 
 They are no API keys of callers: neither opens the doors of the other. A token is bound to the password that its user
-had when it was made, as a session is, so that a new one ends it however it is set.
+had when it was made, as a session is. So a new password ends it, however the password is set.
 """
 
 import secrets

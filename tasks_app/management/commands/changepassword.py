@@ -19,7 +19,7 @@ class Command(DjangoCommand):
         add_operator(parser)
 
     def handle(self, *args: Any, **options: Any) -> str | None:
-        """Change the password, then record the act. The command waits for a person, so no transaction has both."""
+        """Change the password, then record the act. A transaction for both would wait for a person."""
         answer: str | None = super().handle(*args, **options)
         users.record_password(read_operator(options), users.find_user(options["username"] or getuser()))
         return answer

@@ -20,7 +20,7 @@ class Command(DjangoCommand):
         add_operator(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the account and record it. Django's command asks for its name, and tells nobody but the signal."""
+        """Make the account and record it. Django's command does not return the account, so a signal does."""
         by = read_operator(options)
 
         def record(instance: User, created: bool, **_: Any) -> None:

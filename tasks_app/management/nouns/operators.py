@@ -43,7 +43,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     token.add_argument(
         "--administer",
         action="store_true",
-        help="let it do what gives rights, such as roles, OAuth clients, and keys that do more than read",
+        help="let it give rights, such as roles, OAuth clients, and keys that do more than read",
     )
     add_operator(token)
     add_limit(verbs.add_parser("list", help="list the newest tokens"))

@@ -63,7 +63,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _bound_of(kind: RowKind, before: datetime | None) -> datetime:
-    """Return the time before which rows of a kind are deleted, for the time that the operator named."""
+    """Return the time before which rows of a kind are deleted. `before` is the time that the operator named, if any."""
     end = clock.now() - kind.age()
     return min(before or end, end) if kind.is_record else before or end
 
