@@ -37,7 +37,7 @@ def test_a_process_without_room_for_a_thread_says_that_it_cannot_start_children(
 
 
 @pytest.mark.parametrize(("code", "expected"), [(0, True), (1, False), (255, False), (-9, False)])
-def test_a_first_process_that_fails_is_none(
+def test_a_first_process_that_fails_does_not_count(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int, expected: bool
 ) -> None:
     class First:

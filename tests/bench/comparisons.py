@@ -15,7 +15,7 @@ TURNS = 6
 STARTS = 6
 """Starts of the processes that are compared: two processes of the same code differ by up to a tenth."""
 SHORTER = 6
-"""The part of the usual time that a turn of such processes takes, because there are STARTS times as many."""
+"""The divisor of the time of a turn of such processes, because there are STARTS times as many turns."""
 IDS = 200
 PLENTY = "1000000000"
 WRONG_KEYS = 2_500

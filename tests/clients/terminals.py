@@ -17,7 +17,7 @@ SECONDS = 240
 READY, MORE = "@ready@", "@more@"
 ENDED = re.compile(rf"{READY}(\d+)@")
 PASTING = re.compile(r"\x1b\[\?2004[hl]")
-"""Codes that zsh writes around its prompt for pasted text. Work in the background may print right behind one."""
+"""Codes that zsh writes around its prompt for pasted text. A program in the background may print right behind one."""
 ENTRY = """
 import fcntl, os, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -130,7 +130,9 @@ async def test_a_cancel_ends_an_endless_loop_within_the_grace(
         record_property("seconds from the cancel to the end of the process", round(took, 2))
         assert took < 3 * GRACE
         assert state(await caller.get(task_id)) == "TASK_STATE_CANCELED"
-    assert ("tidied up" in node.log) is (agent == "spins" and not values), "who heeds the order to stop may tidy up"
+    assert ("tidied up" in node.log) is (agent == "spins" and not values), (
+        "an agent that heeds the order to stop may tidy up"
+    )
 
 
 async def test_an_endless_loop_ends_at_its_timeout_and_its_slot_is_free(start: Start) -> None:

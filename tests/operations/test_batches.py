@@ -115,7 +115,7 @@ def test_an_item_may_be_a_task_of_the_caller(owner: Person, stranger: Person) ->
 
 @pytest.mark.parametrize("agents", [None, frozenset({"form-coroutine"})])
 def test_an_item_at_the_address_of_an_agent_is_no_task_of_another(owner: Person, agents: frozenset[str] | None) -> None:
-    """Whether its caller is valid for the whole server, or for this agent alone."""
+    """The credential of the caller is valid for the whole server, or for this agent alone."""
     names = ("form-coroutine", "half")
     given = [sent(owner, f"words for {name}", agent=name).id for name in names]
     given += [ended(owner, execute(owner, f"batch for {name}", operation=name).id).id for name in names]

@@ -77,7 +77,7 @@ async def talks_on(run: Run) -> AsyncIterator[str]:
 
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], int]]:
-    """Return the number of runs of an agent beyond their time. Two are the most, and none outlives the test."""
+    """Yield a function that counts runs of an agent beyond their time. Two may go on, and none outlives the test."""
     monkeypatch.setattr(quick, "LIMIT", 0.2)
     monkeypatch.setattr(quick, "SLOTS", 2)
     monkeypatch.setattr(quick, "THREADS", defaultdict(quick.Threads))
@@ -123,7 +123,7 @@ def test_an_agent_that_ignores_its_end_is_answered_for_and_named(
     task = shown(answer)
     assert task.status.message
     assert (task.status.state, "without quick=True" in task.status.message.text) == (TaskState.FAILED, True)
-    assert shown(again) == task, "what it says after that is not heard"
+    assert shown(again) == task, "its later results are dropped"
     assert sentence.startswith(f"doors: quick agent {name} at {line_of('# It is here.')} (task {task.id}) has gone on")
     assert sentence.endswith("beyond its time; 1 of its 2 places are taken")
     assert caplog.text.count("has gone on for") == 1

@@ -204,7 +204,7 @@ def test_an_execution_goes_through_all_phases_with_one_result_each(owner: Person
 
 
 def test_an_execution_at_the_address_of_an_agent_calls_no_other(owner: Person, service: None) -> None:
-    """Neither for a token of this agent, nor for its owner, who goes on with the workflow from the whole server."""
+    """A token of the agent begins the workflow, and its owner goes on with it at the address of the whole server."""
     one = limited(owner, "builder")
 
     async def story() -> list[WorkflowDocument]:

@@ -1,4 +1,4 @@
-"""U+0000, which PostgreSQL refuses to search for: every page and every resource answers it as a value no row has."""
+"""U+0000, which PostgreSQL refuses to search for: every page and every resource treats it as a value of no row."""
 
 from typing import Any
 from urllib.parse import urlencode

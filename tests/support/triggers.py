@@ -14,7 +14,7 @@ GUARDED = frozenset({AuditEntry._meta.db_table, Act._meta.db_table})
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Put the triggers aside in one transaction of this connection, which on PostgreSQL belongs to a superuser."""
+    """Put the triggers aside in one transaction of this connection. PostgreSQL needs a superuser for that."""
     with transaction.atomic(), connection.cursor() as cursor:
         if on_postgres():
             cursor.execute("set local session_replication_role = 'replica'")

@@ -32,7 +32,7 @@ SOCKET = (
 LIMIT = 1_000_000
 """The limit for bodies."""
 Form = Callable[..., bytes]
-"""A request of a server with a body and more fields."""
+"""A function that returns a request to a server, with a body and further fields."""
 
 
 def call(id: str, size: int = 0) -> bytes:

@@ -16,7 +16,7 @@ from tests.transports.admin.pages import act, messages_of, registered
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 ACTIONS = [(model, getattr(each, "__name__", each)) for model, page in registered().items() for each in page.actions]
 IMPOSSIBLE = ("a\0b", "x" * 3_000, "9" * 30)
-"""Ids that no table has. A number of 30 digits is an id in no table of numbers, and too long for most other ones."""
+"""Ids that no table has. A number of 30 digits is too large for ids that are numbers, and most others are words."""
 
 
 def select(client: Client, model: Any, action: str, *ids: Any, **more: str) -> Any:
