@@ -32,36 +32,7 @@ OVERLAP_HOURS = 24
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     add = verbs.add_parser("add", help="add a client and print its secret; it cannot be printed again")
-    add.add_argument("name", type=read_name, help="the name of the program, which operators see when they approve it")
-    add.add_argument(
-        "--principal", type=read_name, required=True, help="the principal in whose name its tokens call; created if new"
-    )
-    add.add_argument(
-        "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
-    )
-    add.add_argument(
-        "--scopes",
-        type=read_scopes,
-        required=True,
-        help=f"the most scopes of its tokens, separated by spaces: {' '.join([*OWN, *ACP])} and the agents' own",
-    )
-    add.add_argument(
-        "--grant",
-        choices=[CLIENT_CREDENTIALS, AUTHORIZATION_CODE],
-        default=CLIENT_CREDENTIALS,
-        help="the way to its tokens: by its secret alone (by default), or by the approval of an operator",
-    )
-    add.add_argument(
-        "--redirect",
-        type=read_text,
-        action="append",
-        default=[],
-        metavar="URI",
-        help="an address to which a browser returns after the approval; may be repeated",
-    )
-    add.add_argument(
-        "--public", action="store_true", help="no secret, for a program on its user's machine or in a browser"
-    )
+    _add_client(add)
     add_operator(add)
     add_limit(verbs.add_parser("list", help="list the newest clients"))
     rotate = verbs.add_parser("rotate", help="give a client a new secret and print it")
@@ -76,6 +47,42 @@ def _add_arguments(parser: ArgumentParser) -> None:
     _add_id(verbs.add_parser("disable", help="refuse a client and its tokens until it is enabled again"))
     _add_id(verbs.add_parser("enable", help="accept a disabled client and its tokens again"))
     _add_id(verbs.add_parser("revoke", help="refuse a client for ever and delete its tokens"))
+
+
+def _add_client(parser: ArgumentParser) -> None:
+    """Add the arguments of a new client."""
+    parser.add_argument(
+        "name", type=read_name, help="the name of the program, which operators see when they approve it"
+    )
+    parser.add_argument(
+        "--principal", type=read_name, required=True, help="the principal in whose name its tokens call; created if new"
+    )
+    parser.add_argument(
+        "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
+    )
+    parser.add_argument(
+        "--scopes",
+        type=read_scopes,
+        required=True,
+        help=f"the most scopes of its tokens, separated by spaces: {' '.join([*OWN, *ACP])} and the agents' own",
+    )
+    parser.add_argument(
+        "--grant",
+        choices=[CLIENT_CREDENTIALS, AUTHORIZATION_CODE],
+        default=CLIENT_CREDENTIALS,
+        help="the way to its tokens: by its secret alone (by default), or by the approval of an operator",
+    )
+    parser.add_argument(
+        "--redirect",
+        type=read_text,
+        action="append",
+        default=[],
+        metavar="URI",
+        help="an address to which a browser returns after the approval; may be repeated",
+    )
+    parser.add_argument(
+        "--public", action="store_true", help="no secret, for a program on its user's machine or in a browser"
+    )
 
 
 def _add_id(parser: ArgumentParser) -> None:

@@ -28,34 +28,7 @@ from tasks_app.operators.keys import find_key, make_key, rotate_key
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     create = verbs.add_parser("create", help="create a key and print it; it cannot be printed again")
-    create.add_argument(
-        "principal", type=read_name, help="the principal that owns the tasks of the key; created if it does not exist"
-    )
-    create.add_argument(
-        "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
-    )
-    create.add_argument("--name", type=read_name, help="a name to tell keys apart; the principal's name by default")
-    create.add_argument(
-        "--scopes",
-        type=read_scopes,
-        default="*",
-        help=f"scopes separated by spaces: {' '.join(scopes.OWN)}, those of ACP and of agents; * (all) by default",
-    )
-    create.add_argument("--days", type=read_days, help="days until the key expires; it never expires by default")
-    create.add_argument(
-        "--language",
-        type=read_name,
-        metavar="NAME",
-        help="the language of calls that name no version, if it has their method: "
-        f"{', '.join(languages.ALL.pinnable)}; by default the method decides",
-    )
-    create.add_argument(
-        "--networks",
-        type=read_text,
-        default="",
-        metavar="CIDR",
-        help='networks that calls may come from, such as "10.1.0.0/16 2001:db8::/32"; by default any',
-    )
+    _add_key(create)
     add_operator(create)
     add_limit(verbs.add_parser("list", help="list the newest keys"))
     revoke = verbs.add_parser("revoke", help="revoke a key at once")
@@ -73,6 +46,38 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="the overlap, such as 30m or 7d; 24h by default",
     )
     add_operator(rotate)
+
+
+def _add_key(parser: ArgumentParser) -> None:
+    """Add the arguments of a new key."""
+    parser.add_argument(
+        "principal", type=read_name, help="the principal that owns the tasks of the key; created if it does not exist"
+    )
+    parser.add_argument(
+        "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
+    )
+    parser.add_argument("--name", type=read_name, help="a name to tell keys apart; the principal's name by default")
+    parser.add_argument(
+        "--scopes",
+        type=read_scopes,
+        default="*",
+        help=f"scopes separated by spaces: {' '.join(scopes.OWN)}, those of ACP and of agents; * (all) by default",
+    )
+    parser.add_argument("--days", type=read_days, help="days until the key expires; it never expires by default")
+    parser.add_argument(
+        "--language",
+        type=read_name,
+        metavar="NAME",
+        help="the language of calls that name no version, if it has their method: "
+        f"{', '.join(languages.ALL.pinnable)}; by default the method decides",
+    )
+    parser.add_argument(
+        "--networks",
+        type=read_text,
+        default="",
+        metavar="CIDR",
+        help='networks that calls may come from, such as "10.1.0.0/16 2001:db8::/32"; by default any',
+    )
 
 
 def _read_hours(text: str) -> float:

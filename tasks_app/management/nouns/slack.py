@@ -54,6 +54,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     unmapping = verbs.add_parser("unmap", help="give the questions of a user the caller of the workspace again")
     _add_team(unmapping)
     unmapping.add_argument("user", type=read_text, help="the id of the user in Slack")
+    _add_questions(verbs)
+
+
+def _add_questions(verbs: Any) -> None:
+    """Add the verbs about questions."""
     questions = verbs.add_parser("questions", help="list the newest questions, with the state of their replies")
     questions.add_argument(
         "--state", choices=[state.value for state in SlackQuestionState], help="only those in a state"
