@@ -584,7 +584,7 @@ class Migration(migrations.Migration):
                 ('joined_seq', models.IntegerField(help_text='The snapshot_seq, if appended text is one part in it.', null=True)),
                 ('fence', models.PositiveIntegerField(db_column='attempt', default=0, help_text='The number of its newest claim: writes under another are refused.')),
                 ('attempt', models.PositiveSmallIntegerField(db_column='tries', default=0, help_text='How many times its agent was called for the newest message.')),
-                ('budget', models.BigIntegerField(help_text='The most that it may cost, by its caller, in millionths of a dollar; null: no limit.', null=True)),
+                ('budget', models.BigIntegerField(help_text='The most that its caller lets it cost, in millionths of a dollar; null: no limit.', null=True)),
                 ('reserved', models.BigIntegerField(db_default=0, default=0, help_text='What stored budgets hold for it until it ends, in millionths of a dollar.')),
                 ('spent', models.BigIntegerField(db_default=0, default=0, help_text='What its runs have reported, in millionths of a dollar.')),
                 ('share', models.BigIntegerField(help_text='The most that it may cost, in millionths of a dollar, because its stored budgets had less left than the maximum of its next run; null: they had that much.', null=True)),
