@@ -15,7 +15,8 @@ from tasks_app.management.reference.markdown import code, page, sentence, table
 INTRODUCTION = """
 `manage.py` runs with the Python of the environment: `.venv/bin/python manage.py`. Commands print JSON lines, and end
 with a sentence and exit code 1 where the database is away or lacks migrations. `manage.py COMMAND --help` says the same
-as this page.
+as this page. `changepassword`, `createsuperuser` and `runserver` extend commands of Django or Daphne, and take their
+options, too.
 """
 RULE = re.compile(r"^([a-z]+):.* ## (.+)$", re.MULTILINE)
 
@@ -41,7 +42,7 @@ def _command(name: str) -> str:
     inherited = {action.dest for action in _inherited(command)._actions} | {"skip_checks"}
     parts = [f"## {name}", sentence(command.help)]
     for line, text, leaf in _leaves(f"manage.py {name}", "", parser):
-        actions = [action for action in leaf._actions if action.dest not in inherited]
+        actions = [each for each in leaf._actions if each.dest not in inherited or not each.option_strings]
         usage = " ".join([line, *filter(None, map(_positional, actions))])
         options = [(code(_option(action)), _help(action)) for action in actions]
         parts += [f"`{usage}`" + (f": {text}" if text else "")]
