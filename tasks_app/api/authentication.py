@@ -7,7 +7,7 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.peers import is_forwarded, origin_of, peer_of
+from tasks_app.callers.peers import origin_in
 from tasks_app.limits.strangers import count_failure
 from tasks_app.models import OperatorToken
 from tasks_app.operators.second_factor import is_satisfied
@@ -43,7 +43,7 @@ def _count_failure(request: Request) -> None:
     A right token from the same address is accepted all the same: a guesser must not lock out its neighbours.
     """
     try:
-        count_failure(origin_of(peer_of(request._request), forwarded=is_forwarded(request.META)))
+        count_failure(origin_in(request.META))
     except TooManyCalls as error:
         raise Throttled(error.retry_after) from None
 

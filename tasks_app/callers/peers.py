@@ -77,6 +77,11 @@ def origin_of(address: str | None, *, forwarded: bool) -> str:
     return ""
 
 
+def origin_in(meta: Mapping[str, Any]) -> str:
+    """Return the origin of a call with these headers, named as in WSGI."""
+    return origin_of(peer_in(meta), forwarded=is_forwarded(meta))
+
+
 @lru_cache(maxsize=16)
 def _warn_of_proxy(address: str) -> None:
     """Log, once for each address, that it may be a proxy that is not trusted."""

@@ -80,8 +80,6 @@ def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
         raise RuntimeError("a budget has changed while its row was locked")
     cursor.execute(f"update {_RESERVATION} set amount = amount + %s where task_id = %s", [share, item.task_id])
     # A task whose budgets had less left than it needs may cost no more than its reservation.
-    limit = reserved + share if reserved + share < goal else None
-    cursor.execute(
-        f"update {_TASK} set reserved = reserved + %s, share = %s where id = %s", [share, limit, item.task_id]
-    )
+    cap = reserved + share if reserved + share < goal else None
+    cursor.execute(f"update {_TASK} set reserved = reserved + %s, share = %s where id = %s", [share, cap, item.task_id])
     return None

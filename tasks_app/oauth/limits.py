@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from a2a.errors import TooManyCalls
 from tasks_app.callers.access import caller_for
-from tasks_app.callers.peers import is_forwarded, origin_of, peer_of
+from tasks_app.callers.peers import origin_in
 from tasks_app.limits import strangers
 from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Principal
@@ -27,7 +27,7 @@ def limit_wrong(view: View) -> View:
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        origin = origin_of(peer_of(request), forwarded=is_forwarded(request.META))
+        origin = origin_in(request.META)
         try:
             strangers.check_failures(origin)
             response: HttpResponse = view(request, *args, **kwargs)

@@ -117,7 +117,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         """
         if super().validate_code(client_id, code, client, request):
             is_valid = bool(request.user.is_active)
-            _spend_if_public(client, SEND_COST if is_valid else 0)
+            if is_valid:
+                _spend_if_public(client, SEND_COST)
             return is_valid
         family = family_of(code)
         if RefreshToken.objects.filter(token_family=family, application=client).exists():
@@ -134,7 +135,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         Raises TooManyCalls. The token is still valid then.
         """
         is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
-        _spend_if_public(client, SEND_COST if is_valid else 0)
+        if is_valid:
+            _spend_if_public(client, SEND_COST)
         return bool(is_valid)
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
@@ -155,7 +157,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         """Revoke a token of the client, if it has such a token, and record that. Raises TooManyCalls."""
         mine = {"token_checksum": checksum(token), "application": request.client}
         is_mine = any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken))
-        _spend_if_public(request.client, 1 if is_mine else 0)
+        if is_mine:
+            _spend_if_public(request.client, 1)
         with transaction.atomic():
             super().revoke_token(token, token_type_hint, request, *args, **kwargs)
             if is_mine:
@@ -197,7 +200,7 @@ def _spend_if_public(client: OAuthClient, cost: int) -> None:
     A confidential client has paid when its secret was checked. The id of a public client is no secret, so wrong
     requests with it must cost the principal nothing.
     """
-    if cost and client.client_type == PUBLIC:
+    if client.client_type == PUBLIC:
         spend(client.principal, cost)
 
 

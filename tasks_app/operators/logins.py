@@ -20,7 +20,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from tasks_app import clock
-from tasks_app.callers.peers import is_forwarded, origin_of, peer_of
+from tasks_app.callers.peers import origin_in
 from tasks_app.models import WrongLogins
 from tasks_app.operators.audit import Change, Operator, record_acts
 
@@ -186,4 +186,4 @@ def find_address(request: HttpRequest) -> str:
     For IPv6 it is the /64 network, because one client usually has all of its addresses. It is empty for a proxy that is
     not trusted: all its users share one address, and a lock on that would keep all of them out.
     """
-    return origin_of(peer_of(request), forwarded=is_forwarded(request.META))
+    return origin_in(request.META)

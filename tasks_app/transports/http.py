@@ -17,7 +17,7 @@ from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.language import Language
 from a2a.sse import last_seen
-from tasks_app.callers.peers import is_forwarded, origin_of, peer_of, trace_of
+from tasks_app.callers.peers import is_forwarded, origin_in, peer_of, trace_of
 from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.database.waits import CallerLeft
@@ -87,7 +87,7 @@ def over_limit(error: RateLimited | Unavailable) -> Refusal:
 
 def find_origin(request: HttpRequest) -> str:
     """Return the address for limits of strangers; empty if it is not known."""
-    return origin_of(peer_of(request), forwarded=is_forwarded(request.META))
+    return origin_in(request.META)
 
 
 def request_id_of(request: HttpRequest) -> str:
