@@ -167,6 +167,7 @@ def _start(response: HttpResponseBase) -> dict[str, Any]:
     store = response.headers._store
     headers = [(name.encode("ascii"), value.encode("latin1")) for name, (_, value) in store.items()]
     headers += [(b"set-cookie", morsel.output(header="").encode("ascii")) for morsel in response.cookies.values()]
+    headers += getattr(response, "fields", ())  # They are encoded already, because each answer to a caller has them.
     return {"type": "http.response.start", "status": response.status_code, "headers": headers}
 
 

@@ -87,13 +87,9 @@ class Bank:
         self.probes: asyncio.Task[None] | None = None
         self.probes_loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether no other process can share the buckets. A purse is the whole bucket then, and nothing is asked."""
-        return not settings.REDIS_URL
-
-    async def take(self, purse: Purse, cost: int, now: float) -> bool:
+    async def take(self, purse: Purse, cost: int) -> bool:
         """Take tokens of a shared bucket; return whether it had so many."""
+        cost, now = purse.due(cost), monotonic()
         loop = asyncio.get_running_loop()
         if self.loop is not loop:
             self._begin_probes(loop)

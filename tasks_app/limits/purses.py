@@ -7,6 +7,7 @@ spent without a question, and the rest goes back when the lease ends.
 import asyncio
 from collections import deque
 from math import ceil
+from time import monotonic
 
 from msgspec import Struct
 
@@ -42,19 +43,21 @@ class Wish(Struct, frozen=True):
 class Purse:
     """The purse of one bucket. It is used on one loop. Times are those of the monotonic clock."""
 
-    def __init__(self, name: str, noun: str, rate: Rate, now: float) -> None:
+    def __init__(self, name: str, noun: str, rate: Rate, now: float, *, is_shared: bool = False) -> None:
         self.name = name
         self.noun = noun
         """The name of the policy in headers: caller or tenant."""
         self.rate = rate
+        self.is_shared = is_shared
+        """Whether other processes may spend from the bucket, so that Redis keeps it."""
         # Plain attributes, because each call reads them several times.
         self.burst, self.per_second = rate.burst, rate.per_second
-        self.policy = f'"{noun}";q={rate.burst:.0f};w={rate.window}'
+        self.policy = f'"{noun}";q={rate.burst:.0f};w={rate.window}'.encode()
         """The item of this bucket in the header RateLimit-Policy."""
-        self.policy_field = ("ratelimit-policy", self.policy)
+        self.policy_field = (b"ratelimit-policy", self.policy)
         """That header, for callers with this bucket alone."""
-        self.mark = f'"{noun}";r='
-        """The beginning of its item in the header RateLimit."""
+        self.pattern = f'"{noun}";r=%d;t=%d'.encode()
+        """The item of this bucket in the header RateLimit, without its numbers."""
         self.level, self.since = rate.burst, now
         """The level of the bucket without leased tokens, and the time of its measurement."""
         self.tokens = 0
@@ -66,9 +69,29 @@ class Purse:
         self.renews = False
         self.waiting: deque[Waiter] = deque()
 
+    def due(self, cost: int) -> int:
+        """Return what a call of that cost takes: no more than the bucket can hold."""
+        return cost if cost < self.burst else int(self.burst)
+
+    def take_at_once(self, cost: int) -> bool:
+        """Take the tokens for a call of that cost, if there are so many, without a question to a shared bucket.
+
+        From a shared bucket they are on a lease, which needs no renewal yet.
+        """
+        now = monotonic()
+        if cost > self.burst:
+            cost = int(self.burst)
+        if not self.is_shared:
+            return self.take_here(cost, now)
+        tokens = self.tokens - cost
+        if tokens < 0 or tokens < self.renew_below or not now < self.renew_at < NEVER:
+            return False
+        self.tokens = tokens
+        return True
+
     def take_here(self, cost: int, now: float) -> bool:
-        """Take tokens out of the bucket, if it has so many. For a bucket that no other process shares."""
-        # Each call comes here, so this repeats the code of level_at() instead of calling it.
+        """Take tokens out of the bucket, if it has so many. For a bucket that no other process shares at the moment."""
+        # Most calls come here, so this repeats the code of level_at() instead of calling it.
         level = self.level + (now - self.since) * self.per_second if now > self.since else self.level
         if level > self.burst:
             level = self.burst
@@ -77,14 +100,6 @@ class Purse:
             self.level = level
             return False
         self.level = level - cost
-        return True
-
-    def take_fresh(self, cost: int, now: float) -> bool:
-        """Take tokens that are on a lease which needs no renewal yet. Most calls are paid for here."""
-        tokens = self.tokens - cost
-        if tokens < 0 or tokens < self.renew_below or not now < self.renew_at < NEVER:
-            return False
-        self.tokens = tokens
         return True
 
     def take_leased(self, cost: int, now: float) -> bool:
@@ -99,7 +114,8 @@ class Purse:
         return self.tokens < self.renew_below or now >= self.renew_at
 
     def give_back(self, cost: int, now: float) -> None:
-        """Give back tokens that were taken for a call which another bucket refused."""
+        """Give back the tokens that were taken for a call of that cost, which another bucket refused."""
+        cost = self.due(cost)
         if now < self.ends:
             self.tokens += cost
         else:
@@ -110,17 +126,18 @@ class Purse:
         level = self.level + (now - self.since) * self.per_second if now > self.since else self.level
         return min(self.burst, level)
 
-    def state(self, now: float) -> str:
+    def state(self, now: float) -> bytes:
         """Return the item of this bucket in the header RateLimit: the tokens that are left, as far as this process
         knows, and the seconds until the bucket is full."""
         level = self.level + self.tokens
         if now > self.since:
             level += (now - self.since) * self.per_second
         remaining = int(min(self.burst, level))
-        return f"{self.mark}{remaining};t={ceil((self.burst - remaining) / self.per_second)}"
+        return self.pattern % (remaining, ceil((self.burst - remaining) / self.per_second))
 
     def refusal(self, cost: int, now: float) -> TooManyCalls:
         """Return the error of a call for which the bucket has too few tokens."""
+        cost = self.due(cost)
         wait = max(1, ceil((cost - self.level_at(now)) / self.rate.per_second))
         limit = f"calls of this {self.noun} by cost in {self.rate.window} s"
         return TooManyCalls(wait, limit=limit, most=f"{self.rate.burst:.0f}", cost=str(cost))

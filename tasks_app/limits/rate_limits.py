@@ -38,19 +38,11 @@ class Limits:
     async def spend(self, caller: Caller, cost: int) -> None:
         """Take the cost of a call out of the buckets of its caller. Raises TooManyCalls, and then takes nothing."""
         purses = self.purses_of(caller)
-        if not purses:
-            return
-        now, is_alone = monotonic(), self.bank.is_alone
         for place, purse in enumerate(purses):
-            due = cost if cost < purse.burst else int(purse.burst)
-            if is_alone:
-                is_paid = purse.take_here(due, now)
-            else:
-                is_paid = purse.take_fresh(due, now) or await self.bank.take(purse, due, now)
-            if not is_paid:
+            if not purse.take_at_once(cost) and not (purse.is_shared and await self.bank.take(purse, cost)):
                 for other in purses[:place]:
-                    other.give_back(min(cost, int(other.rate.burst)), monotonic())
-                raise purse.refusal(due, monotonic())
+                    other.give_back(cost, monotonic())
+                raise purse.refusal(cost, monotonic())
 
     def pay(self, caller: Caller, cost: int) -> bool:
         """Take the cost of a call out of the only bucket of its caller, if no other process need be asked.
@@ -59,32 +51,28 @@ class Limits:
         are paid for here, without a coroutine.
         """
         purses = self.purses_of(caller)
-        if len(purses) != 1:
-            return not purses
-        purse, now = purses[0], monotonic()
-        due = cost if cost < purse.burst else int(purse.burst)
-        return purse.take_here(due, now) if self.bank.is_alone else purse.take_fresh(due, now)
+        return purses[0].take_at_once(cost) if len(purses) == 1 else not purses
 
-    def fields(self, caller: Caller) -> tuple[tuple[str, str], ...]:
+    def fields(self, caller: Caller) -> tuple[tuple[bytes, bytes], ...]:
         """Return the headers of an answer to the caller (draft-ietf-httpapi-ratelimit-headers-10), each as its name in
-        lower case and its value; empty if there are no limits."""
+        lower case and its value, as ASGI takes them; empty if there are no limits."""
         purses = self.purses_of(caller)
         if not purses:
             return ()
         now = monotonic()
         if len(purses) == 1:
-            return purses[0].policy_field, ("ratelimit", purses[0].state(now))
+            return purses[0].policy_field, (b"ratelimit", purses[0].state(now))
         return (
-            ("ratelimit-policy", ", ".join([purse.policy for purse in purses])),
-            ("ratelimit", ", ".join([purse.state(now) for purse in purses])),
+            (b"ratelimit-policy", b", ".join([purse.policy for purse in purses])),
+            (b"ratelimit", b", ".join([purse.state(now) for purse in purses])),
         )
 
     def purses_of(self, caller: Caller) -> tuple[Purse, ...]:
         """Return the purses that pay for calls of the caller; none if nothing limits them."""
-        if not settings.A2A_CALLER_RATE and not self.rules:
-            return ()
         purses = self.of_owner.get(caller.owner_id)
-        return self._open(caller) if purses is None else purses
+        if purses is not None:
+            return purses
+        return self._open(caller) if settings.A2A_CALLER_RATE or self.rules else ()
 
     def _open(self, caller: Caller) -> tuple[Purse, ...]:
         if len(self.of_owner) >= MOST:
@@ -100,7 +88,9 @@ class Limits:
         purse = self.purses.get(subject)
         if purse is None or purse.rate != rate:
             noun, number = subject
-            purse = self.purses[subject] = Purse(f"{noun}:{number}", noun, rate, monotonic())
+            purse = self.purses[subject] = Purse(
+                f"{noun}:{number}", noun, rate, monotonic(), is_shared=bool(settings.REDIS_URL)
+            )
         return purse
 
     def forget(self) -> None:

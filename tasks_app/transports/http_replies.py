@@ -47,9 +47,7 @@ async def response_to(request: HttpRequest, call: Call, reply: Reply | Batch) ->
 def _add_limits(response: HttpResponseBase, call: Call) -> HttpResponseBase:
     """Add the headers about the rate limits of the caller, if there are any."""
     if call.identity is not None:
-        store = response.headers._store
-        for field in limits.fields(call.identity):
-            store[field[0]] = field
+        response.fields = limits.fields(call.identity)  # type: ignore[attr-defined]  # read by asgi/handler.py
     return response
 
 

@@ -12,6 +12,7 @@ from a2a.errors import TooManyCalls
 from a2a.requests import GetTask, ListTasks, Request, SendMessage
 from a2a.workflows import SendInPhase, StreamInPhase
 from tasks_app.callers.access import Caller
+from tasks_app.limits import purses
 from tasks_app.limits import rate_limits as module
 from tasks_app.limits.purses import Purse
 from tasks_app.limits.rate_limits import limits
@@ -39,7 +40,8 @@ class Steady:
 @pytest.fixture(autouse=True)
 def steady(monkeypatch: pytest.MonkeyPatch) -> Steady:
     steady = Steady()
-    monkeypatch.setattr(module, "monotonic", steady)
+    for place in (module, purses):
+        monkeypatch.setattr(place, "monotonic", steady)
     return steady
 
 
@@ -124,10 +126,10 @@ def test_a_refusal_says_what_when_and_how_much(owner: Person, settings: Any, ste
 def test_the_headers_are_structured_fields_of_the_draft(owner: Person, settings: Any, steady: Steady) -> None:
     settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 60, 10
     assert admitted(owner.caller, 4) == 4
-    policy = '"caller";q=10;w=10'
-    assert dict(limits.fields(owner.caller)) == {"ratelimit-policy": policy, "ratelimit": '"caller";r=6;t=4'}
+    policy = b'"caller";q=10;w=10'
+    assert dict(limits.fields(owner.caller)) == {b"ratelimit-policy": policy, b"ratelimit": b'"caller";r=6;t=4'}
     steady.time += 2
-    assert dict(limits.fields(owner.caller))["ratelimit"] == '"caller";r=8;t=2'
+    assert dict(limits.fields(owner.caller))[b"ratelimit"] == b'"caller";r=8;t=2'
 
 
 def test_a_limit_of_a_tenant_is_shared_by_its_callers(owner: Person, colleague: Person, stranger: Person) -> None:
@@ -136,7 +138,7 @@ def test_a_limit_of_a_tenant_is_shared_by_its_callers(owner: Person, colleague: 
     assert admitted(owner.caller, 4) == 4
     assert admitted(colleague.caller, 4) == 2
     assert admitted(stranger.caller, 4) == 4
-    assert dict(limits.fields(owner.caller))["ratelimit"] == '"tenant";r=0;t=60'
+    assert dict(limits.fields(owner.caller))[b"ratelimit"] == b'"tenant";r=0;t=60'
 
 
 def test_a_call_that_the_tenant_refuses_costs_its_caller_nothing(owner: Person, settings: Any) -> None:
@@ -144,7 +146,7 @@ def test_a_call_that_the_tenant_refuses_costs_its_caller_nothing(owner: Person, 
     rate_limits.set_limit(Operator("ann", "command"), tenant="home", per_minute=1)
     limits.load()
     assert admitted(owner.caller, 5) == 1
-    assert dict(limits.fields(owner.caller))["ratelimit"] == '"caller";r=99;t=1, "tenant";r=0;t=60'
+    assert dict(limits.fields(owner.caller))[b"ratelimit"] == b'"caller";r=99;t=1, "tenant";r=0;t=60'
 
 
 def test_a_row_takes_the_place_of_the_default(owner: Person, colleague: Person, settings: Any) -> None:
@@ -218,5 +220,5 @@ def test_a_purse_that_goes_alone_begins_with_what_it_knows(steady: Steady) -> No
     purse = Purse("caller:1", "caller", Rate(60, 100), steady())
     purse.level, purse.tokens, purse.ends = 30.0, 5, steady() + 1
     purse.go_alone([], steady())
-    assert purse.state(steady()) == '"caller";r=35;t=65'
+    assert purse.state(steady()) == b'"caller";r=35;t=65'
     assert [purse.take_here(20, steady()), purse.take_here(20, steady())] == [True, False]

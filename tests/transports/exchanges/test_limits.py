@@ -4,9 +4,11 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 from django.test import AsyncClient
 
+from tasks_app.asgi.handler import LeanHandler
 from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Task
 from tests.conftest import Person, person
@@ -35,8 +37,10 @@ def spend(units: int) -> None:
 
 def ask(owner: Person, wire: Any, path: str = "/jsonrpc") -> Any:
     async def post() -> Any:
-        headers = {"authorization": f"Bearer {owner.key}"}
-        return await AsyncClient().post(path, data=json.dumps(wire), content_type="application/json", headers=headers)
+        headers = {"Authorization": f"Bearer {owner.key}"}
+        transport = httpx.ASGITransport(app=LeanHandler())
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:
+            return await client.post(path, json=wire)
 
     return asyncio.run(post())
 
@@ -46,7 +50,7 @@ def test_answers_tell_what_is_left(owner: Person) -> None:
     assert answer.headers["RateLimit-Policy"] == '"caller";q=20;w=1200'
     assert answer.headers["RateLimit"] == '"caller";r=10;t=600'
     stream = ask(owner, new(method="SendStreamingMessage"))
-    assert stream.streaming
+    assert stream.headers["Content-Type"] == "text/event-stream"
     assert stream.headers["RateLimit"].startswith('"caller";r=0;t=')
 
 
