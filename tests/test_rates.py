@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.peers import is_forwarded, network_of, origin_of
+from tasks_app.callers.peers import network_of, origin_in
 from tasks_app.limits import strangers
 from tasks_app.limits.rates import TokenBuckets
 
@@ -82,15 +82,27 @@ def test_a_client_counts_by_its_address_or_its_network(address: str | None, netw
     assert network_of(address) == network
 
 
-def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
-    def behind(address: str) -> str:
-        return origin_of(address, forwarded=is_forwarded({"HTTP_X_FORWARDED_FOR": "203.0.113.7"}))
+def behind(address: str, client: str = "203.0.113.7") -> str:
+    """Return the origin of a call that the address sends with a proxy's header."""
+    return origin_in({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": client})
 
+
+def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.A2A_TRUSTED_PROXIES = []
     assert behind("10.0.0.1") == behind("10.0.0.1") == ""
     (line,) = caplog.messages
     assert "come from 10.0.0.1, and A2A_TRUSTED_PROXIES is empty" in line
     assert behind("8.8.8.8") == "8.8.8.8", "an outside address is no proxy of ours"
-    settings.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
-    assert behind("10.0.0.1") == "10.0.0.1"
-    assert origin_of("10.0.0.1", forwarded=is_forwarded({})) == "10.0.0.1"
+    assert origin_in({"REMOTE_ADDR": "10.0.0.1"}) == "10.0.0.1"
+
+
+def test_a_private_address_that_is_not_among_the_proxies_is_named_in_the_log(
+    settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.A2A_TRUSTED_PROXIES = ["10.0.0.7"]
+    assert behind("10.0.0.7") == "203.0.113.7"
+    assert behind("10.0.0.7", "192.168.1.5") == "192.168.1.5", "a proxy has callers in the private network too"
+    assert not caplog.messages
+    assert behind("10.0.0.8") == behind("10.0.0.8", "203.0.113.8") == "10.0.0.8"
+    (line,) = caplog.messages
+    assert "come from 10.0.0.8, and A2A_TRUSTED_PROXIES does not name it" in line

@@ -60,21 +60,24 @@ def network_of(address: str | None) -> str:
 
 
 def is_forwarded(meta: Mapping[str, Any]) -> bool:
-    """Return whether a call with these headers, named as in WSGI, says that a proxy has forwarded it."""
-    return "HTTP_X_FORWARDED_FOR" in meta or "HTTP_FORWARDED" in meta
+    """Return whether a call with these headers, named as in WSGI, says that a proxy has forwarded it, and none of
+    A2A_TRUSTED_PROXIES has sent it."""
+    return ("HTTP_X_FORWARDED_FOR" in meta or "HTTP_FORWARDED" in meta) and not comes_from_proxy(meta)
 
 
 def origin_of(address: str | None, *, forwarded: bool) -> str:
     """Return the network of a caller for limits that one caller must not reach for others; empty if there is none.
 
-    There is none behind a proxy that is not trusted: all its callers share one address, and a limit reached by one of
-    them would keep all of them out. `forwarded` is the result of is_forwarded().
+    While A2A_TRUSTED_PROXIES is empty, there is none behind a proxy: all its callers share one address, and a limit
+    reached by one of them would keep all of them out. Once it names proxies, another address that sends a proxy's
+    header may be a caller who wants to avoid the limit. `forwarded` is the result of is_forwarded().
     """
     network, is_private = _place(address) if address else ("", False)
-    if not (forwarded and is_private) or settings.A2A_TRUSTED_PROXIES:
+    if not (forwarded and is_private):
         return network
-    _warn_of_proxy(network)
-    return ""
+    has_proxies = bool(settings.A2A_TRUSTED_PROXIES)
+    _warn_of_proxy(network, has_proxies)
+    return network if has_proxies else ""
 
 
 def origin_in(meta: Mapping[str, Any]) -> str:
@@ -83,13 +86,19 @@ def origin_in(meta: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=16)
-def _warn_of_proxy(address: str) -> None:
+def _warn_of_proxy(address: str, has_proxies: bool) -> None:
     """Log, once for each address, that it may be a proxy that is not trusted."""
+    what, effect = (
+        ("does not name it", "all callers from there share the limits of one address")
+        if has_proxies
+        else ("is empty", "no limit by address holds for them")
+    )
     log.warning(
-        "Calls with a proxy's header come from %s, and A2A_TRUSTED_PROXIES is empty, so no limit by address holds for "
-        "them. If it is a proxy, set A2A_TRUSTED_PROXIES to its address. If not, let it reach this server through a "
-        "proxy only.",
+        "Calls with a proxy's header come from %s, and A2A_TRUSTED_PROXIES %s, so %s. If it is a proxy, add its "
+        "address to A2A_TRUSTED_PROXIES. If not, let it reach this server through a proxy only.",
         address,
+        what,
+        effect,
     )
 
 
