@@ -16,6 +16,7 @@ class Spending:
         """The sum of all reports, in millionths."""
         self.on_report: Callable[[int], object] = _ignore
         """Called with the amount of each report, on the thread of the agent."""
+        self._closed: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -27,8 +28,20 @@ class Spending:
         """Add an amount. Return whether the task is still within its limit."""
         with self._lock:
             self.spent += amount
-        self.on_report(amount)
+            on_report = self.on_report
+        on_report(amount)
         return self.limit is None or self.spent <= self.limit
+
+    def close(self, on_late: Callable[[int], object]) -> int:
+        """Return the sum of the reports, in millionths, to be written for good.
+
+        Later reports, as those of an agent that goes on after the end of its run, go to `on_late`, and no report is
+        lost in between. Only the first call has an effect: a later one returns the same sum.
+        """
+        with self._lock:
+            if self._closed is None:
+                self._closed, self.on_report = self.spent, on_late
+            return self._closed
 
     def describe(self) -> str:
         """Return the sentence for a task that has cost more than its limit."""

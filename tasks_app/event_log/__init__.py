@@ -16,10 +16,11 @@ from tasks_app.event_log.changes import (
     event_row,
     last_status,
 )
-from tasks_app.event_log.charged import CreateCharged, CreateSettled, Release, Reserve
+from tasks_app.event_log.charged import ORPHAN_AFTER, CreateCharged, CreateSettled, Release, Reserve
 from tasks_app.event_log.claim import Claim, claim, recover
-from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, find_key_many
+from tasks_app.event_log.create import Create, FindKey, FindKeyLast, KeyTarget, create_many, find_key_many
 from tasks_app.event_log.exchanges import record
+from tasks_app.event_log.late_costs import ChargeLate, late_cost
 from tasks_app.event_log.leases import Renew, release_all, renew
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.next_run import ReserveAgain
@@ -60,9 +61,11 @@ __all__ = [
     "LONG",
     "MAX_WEBHOOKS",
     "NEWER_MESSAGE",
+    "ORPHAN_AFTER",
     "SEAL_BATCH",
     "Append",
     "Appended",
+    "ChargeLate",
     "Claim",
     "Create",
     "CreateAdvanced",
@@ -70,6 +73,7 @@ __all__ = [
     "CreateSettled",
     "Demand",
     "FindKey",
+    "FindKeyLast",
     "Full",
     "Head",
     "KeyTarget",
@@ -104,6 +108,7 @@ __all__ = [
     "find_key_many",
     "fold",
     "last_status",
+    "late_cost",
     "next_after",
     "notify",
     "read_as_of",

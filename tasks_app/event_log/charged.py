@@ -13,10 +13,13 @@ from tasks_app import clock
 from tasks_app.database.locks import is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import RESERVATIONS, ReservationRow
+from tasks_app.database.sql import one_of
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.create import Create, KeyTarget, results_of, write_new
 from tasks_app.limits.budgets import Charge, existing, reserve, settle, share_out, wait_briefly
+from tasks_app.models import Task
 
+_TASK = Task._meta.db_table
 ORPHAN_AFTER = timedelta(minutes=2)
 """The time after which the reservation of a quick agent's call is given back if the call has stored no task."""
 
@@ -55,7 +58,7 @@ class Reserve(Work[int], Struct, frozen=True, kw_only=True):
 
 
 class Release(Work[None], Struct, frozen=True, kw_only=True):
-    """The end of a reservation whose call has stored no task."""
+    """The end of a reservation whose call has stored no task. Nothing changes if the call has stored one after all."""
 
     lane = "write"
     repeatable = True
@@ -205,7 +208,14 @@ def _create_settled(items: Sequence[CreateSettled]) -> list[Any]:
 
 
 def _release(items: Sequence[Release]) -> list[Any]:
+    """End the reservations, but for those that belong to a stored task now: its end settles them.
+
+    The write of a call that was given up may have been under way. It was done before this, in the same lane.
+    """
+    condition, ids = one_of("id", [item.charge.task_id for item in items])
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
-        settle(cursor, {item.charge.task_id: item.spent for item in items})
+        cursor.execute(f"select id from {_TASK} where {condition}", ids)
+        stored = {id for (id,) in cursor.fetchall()}
+        settle(cursor, {item.charge.task_id: item.spent for item in items if item.charge.task_id not in stored})
     return [None] * len(items)

@@ -73,6 +73,12 @@ class FindKey(Work[KeyTarget | None], Struct, frozen=True, kw_only=True):
         return find_key_many(items)
 
 
+class FindKeyLast(FindKey, frozen=True, kw_only=True):
+    """A look-up that waits for the earlier writes of this process, one of which may store the key."""
+
+    lane = "write"
+
+
 class Create(Work[KeyTarget | None], Struct, kw_only=True):
     """A task with its first events, or a direct reply without a task."""
 

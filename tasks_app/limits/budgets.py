@@ -240,6 +240,17 @@ where b.id = %s
 """
 
 
+_CHARGE_ALONE = f"update {_BUDGET} as b set spent = {SPENT} + %s, resets_at = {RESETS_AT} where b.id = %s"
+
+
+def charge_alone(cursor: Any, amounts: Mapping[int, int]) -> None:
+    """Charge budgets for costs without a reservation, in the order of their ids. A deleted budget pays nothing."""
+    before, day, month = times()
+    time = "%s::timestamptz" if on_postgres() else "%s"
+    for id in sorted(amounts):
+        cursor.execute(_CHARGE_ALONE.format(a=time, b=time), (before, amounts[id], before, day, month, id))
+
+
 def settle(cursor: Any, spent: Mapping[str, int]) -> None:
     """End the reservations of tasks, and charge their budgets what the tasks have cost."""
     if not spent:

@@ -3,11 +3,14 @@
 import asyncio
 import logging
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import Lend, Release
+from tasks_app.database.errands import insist
+from tasks_app.database.rows import KeyRow
+from tasks_app.event_log import FindKeyLast, KeyTarget, Lend, Release
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
 
@@ -22,7 +25,8 @@ MAX_WISHES = 10_000
 class Advance:
     """Money that is reserved for calls to come. It is used on one loop."""
 
-    def __init__(self, charge: Charge, amount: int, ends: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, charge: Charge, amount: int, ends: float) -> None:
+        self.loop = loop
         self.id = charge.task_id
         self.budgets = charge.budgets
         self.left = amount
@@ -41,6 +45,24 @@ class Advance:
         self.spent += spent
         self._give_back()
 
+    def leave_elsewhere(self, spent: int) -> None:
+        """Note the end of a call on any thread."""
+        with suppress(RuntimeError):  # The loop has ended. The advance is given back as one of a dead process.
+            self.loop.call_soon_threadsafe(self.leave, spent)
+
+    def leave_in_doubt(self, key: KeyRow, spent: int) -> None:
+        """Note the end of a call that may have stored its task or reply under the key or not. Any thread may call
+        this."""
+
+        def look(done: "Future[KeyTarget | None]") -> None:
+            target = None if done.exception() else done.result()
+            is_own = isinstance(target, KeyTarget) and (target.task_id, target.reply_id) == (key.task_id, key.turn_id)
+            self.leave_elsewhere(0 if is_own else spent)
+
+        future: Future[KeyTarget | None] = Future()
+        future.add_done_callback(look)
+        bridge.put(FindKeyLast(owner_id=key.owner_id, key=key.key), future)
+
     def end(self) -> None:
         """Lend no more of it."""
         if not self.is_over:
@@ -50,7 +72,7 @@ class Advance:
     def _give_back(self) -> None:
         if self.is_over and not self.calls:
             charge = Charge(task_id=self.id, budgets=self.budgets, least=0, most=0)
-            bridge.put(Release(charge=charge, spent=self.spent))
+            insist(Release(charge=charge, spent=self.spent))
 
 
 class Advances:
@@ -102,7 +124,7 @@ class Advances:
         if (error := future.exception()) is not None:
             log.info("no advance of budgets %s: %s", charge.budgets, error)
         elif isinstance(amount := future.result(), int) and amount:
-            advance = Advance(charge, amount, since + SECONDS)
+            advance = Advance(loop, charge, amount, since + SECONDS)
             try:
                 loop.call_soon_threadsafe(self._begin, loop, advance)
             except RuntimeError:

@@ -113,12 +113,12 @@ def _with_money(item: Create, plan: Plan, *, is_over: bool) -> Create:
             rows = [ReservationRow(task_id=charge.task_id, budget_id=id, amount=plan.share) for id in charge.budgets]
             values["reservations"] = rows
         return CreateAdvanced(**values, charge=charge, draw=_draw(plan, is_over=is_over))
-    return CreateSettled(**values, charge=charge, spent=plan.run.spending.spent) if is_over else item
+    return CreateSettled(**values, charge=charge, spent=plan.final_cost()) if is_over else item
 
 
 def _draw(plan: Plan, *, is_over: bool) -> Draw:
     """Return what the call of a quick agent takes off its advance."""
-    spent = plan.run.spending.spent if is_over else 0
+    spent = plan.final_cost() if is_over else 0
     return Draw(advance=plan.advance, amount=plan.share, back=plan.share if is_over else 0, spent=spent)
 
 

@@ -47,7 +47,7 @@ def task_row(plan: Plan, task: TaskDocument, status_at: datetime, events: Sequen
         messages=1,
         budget=budget,
         share=limit if limit != budget else None,  # Stored budgets gave a quick agent less.
-        spent=plan.run.spending.spent,
+        spent=plan.final_cost(),
         reserved=0 if task.state in TERMINAL else plan.share,
     )
 

@@ -10,7 +10,9 @@ from a2a.documents import TaskDocument
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Preferences, Run
 from a2a.types import Message
+from tasks_app.database.errands import insist
 from tasks_app.database.rows import FileRow, KeyRow
+from tasks_app.event_log import late_cost
 from tasks_app.limits.budgets import Charge
 from tasks_app.operations.operation import Context
 
@@ -35,8 +37,18 @@ class Plan(Struct, kw_only=True):
     """The amount that the call of a quick agent has reserved."""
     advance: str = ""
     """The id of the advance that the call draws on; empty without one."""
+    is_writing: bool = False
+    """Whether the conversation of a quick agent is being stored, or is stored."""
     first: TaskDocument | None = None
     """The task as of its first event, with which a stream begins."""
+
+    def final_cost(self) -> int:
+        """Return the cost of the run to write, in millionths of a dollar. Whatever the agent reports from now on is
+        charged to the stored budgets at once."""
+        spending, charge = self.run.spending, self.charge
+        if charge is None:
+            return spending.spent
+        return spending.close(lambda amount: insist(late_cost(charge.task_id, amount, charge.budgets)))
 
     @property
     def streams(self) -> bool:

@@ -4,6 +4,8 @@ The answer comes at once, after a wait, or as a stream.
 """
 
 from contextlib import nullcontext
+from functools import partial
+from time import monotonic
 
 from msgspec.structs import replace
 
@@ -17,10 +19,10 @@ from a2a.types import Role
 from tasks_app import clock
 from tasks_app.callers.access import check_right, check_tenant
 from tasks_app.callers.scopes import WRITE_WEBHOOKS
-from tasks_app.database.bridge import bridge
+from tasks_app.database.errands import insist
 from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import FindKey, KeyTarget, Release, Reserve
+from tasks_app.event_log import ORPHAN_AFTER, FindKey, KeyTarget, Release, Reserve, late_cost
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
@@ -41,6 +43,7 @@ from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuic
 from tasks_app.operations.plan import Plan, with_ids
 from tasks_app.operations.registration import check_address
 from tasks_app.operations.repeat import MAX_ID, fingerprint, key_of, repeat, wait_for
+from tasks_app.runner.quick import is_late, when_over
 
 MAX_MODES = 100
 """Media types that a caller may name as accepted."""
@@ -108,29 +111,58 @@ async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | Key
     """Reserve money for a quick agent, and run it. Whatever happens before its task is stored gives the money back."""
     if (advance := advances.take(reservation)) is not None:
         return await _run_with_advance(plan, reservation, advance)
-    plan.share = await Reserve(charge=reservation)
-    spending = plan.run.spending
+    try:
+        plan.share = await Reserve(charge=reservation)
+    except BudgetExceeded:
+        raise
+    except BaseException:
+        insist(Release(charge=reservation, spent=0))  # It may have been done all the same.
+        raise
     if plan.share < reservation.most:
-        spending.limit = plan.share
+        plan.run.spending.limit = plan.share
+    since = monotonic()
     try:
         outcome = await _run_quickly(plan)
     except BaseException:
-        bridge.put(Release(charge=reservation, spent=spending.spent))
+        # The agent may go on. Until its end its cost is not known.
+        when_over(plan.run, lambda: _release(plan, reservation, monotonic() - since))
         raise
     if isinstance(outcome, KeyTarget):
-        await Release(charge=reservation, spent=spending.spent)
+        await Release(charge=reservation, spent=plan.final_cost())
     return outcome
+
+
+def _release(plan: Plan, reservation: Charge, seconds: float) -> None:
+    """Settle the reservation of a call that has stored no task, so many seconds after it was made."""
+    spent = plan.final_cost()
+    if seconds > ORPHAN_AFTER.total_seconds() / 2 and spent:
+        # The reservation is given back as that of a call that died, or will be. Then it charges nothing.
+        insist(late_cost(reservation.task_id, spent, reservation.budgets))
+        spent = 0
+    insist(Release(charge=reservation, spent=spent))
 
 
 async def _run_with_advance(plan: Plan, reservation: Charge, advance: Advance) -> Answer | KeyTarget:
     """Run a quick agent whose call draws on an advance. If the call stores no task, the advance settles for it."""
     plan.share, plan.advance = reservation.most, advance.id
-    outcome: Answer | KeyTarget | None = None
     try:
         outcome = await _run_quickly(plan)
-        return outcome
-    finally:
-        advance.leave(0 if isinstance(outcome, Answer) else plan.run.spending.spent)
+    except BaseException:
+        if plan.is_writing or is_late(plan.run):
+            when_over(plan.run, partial(_leave, plan, advance))
+        else:
+            advance.leave(plan.final_cost())
+        raise
+    advance.leave(0 if isinstance(outcome, Answer) else plan.final_cost())
+    return outcome
+
+
+def _leave(plan: Plan, advance: Advance) -> None:
+    """Note the end of a call that was given up, on any thread."""
+    if plan.is_writing:
+        advance.leave_in_doubt(plan.key, plan.final_cost())
+    else:
+        advance.leave_elsewhere(plan.final_cost())
 
 
 async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
@@ -146,6 +178,7 @@ async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
             await deletion_of(plan.files)
         raise
     plan.files += result.files
+    plan.is_writing = True
     if result.reply is not None:
         return await create_reply(plan, result.reply)
     return await create_task(plan, result.events, result.failure)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from datetime import datetime
@@ -32,6 +32,7 @@ from tasks_app.log_fields import run_fields
 from tasks_app.runner import retries
 from tasks_app.runner.isolation import NotStarted, ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
+from tasks_app.runner.money import pay_again
 from tasks_app.runner.play import play
 from tasks_app.runner.preparing import prepare_run
 from tasks_app.runner.quick import explain, failed_row, warn_of
@@ -206,6 +207,8 @@ class Execution:
             log.exception("task %s fence %d could not write its end", self.task_id, self.read.fence)
         # A write in the background may have failed, which ended the run.
         self.is_unwritten = self.is_unwritten or isinstance(writer.error, WriteFailed | Exception)
+        if not self.is_unwritten:
+            writer.charge_late()
 
     async def _ending(self, scribe: Scribe, writer: Writer) -> Ending | None:
         """Return how the run ends; None if its end is written already, or belongs to another process."""
@@ -230,6 +233,7 @@ class Execution:
         if self.stop:
             raise asyncio.CancelledError
         try:
+            self.read = await pay_again(self.read, self.agent)
             run = await self._prepare(scribe)
             async with limit:
                 self.was_called = True
@@ -355,6 +359,7 @@ class Execution:
         if writer is not None and writer.end_state is not None:
             ending = Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
         events, files = writer.close() if writer else ([], [])
+        spent = writer.unwritten if writer else None
         item = change(
             document.id,
             document.context_id,
@@ -367,11 +372,13 @@ class Execution:
             run=ending.run,
             files=files,
             position=writer.position if writer else None,
-            spent=writer.unwritten if writer else None,
+            spent=spent,
             settles=self.read.reserved > 0,
         )
         try:
             if await bridge.ask(item, patience=RELEASE_PATIENCE):
+                if writer is not None and spent is not None:
+                    writer.reported = spent
                 log.info("task %s fence %d: %s", self.task_id, self.read.fence, ending.run.outcome)
         except (DatabaseError, *AWAY) as error:
             sentence = "task %s fence %d could not be released, its lease runs out: %s"
@@ -381,18 +388,3 @@ class Execution:
     def _attempt(self) -> Attempt:
         read = self.read
         return Attempt(self.task_id, read.document.context_id, read.agent, read.attempt, read.max_attempts)
-
-
-def start_together(runs: Sequence[Execution], place: RunLoop, on_end: Callable[[Execution], None]) -> None:
-    """Begin the runs on the loop, unless they have begun elsewhere.
-
-    One wake-up is for all of them, because a wake-up of a loop is a system call. A run that waits for a stuck loop may
-    be started on another one as well, and begins there.
-    """
-
-    def begin(movable: Sequence[Execution]) -> None:
-        for run in movable:
-            run.begin(place, on_end)
-
-    if movable := [run for run in runs if run.move(place)]:
-        place.call(begin, movable)

@@ -6,7 +6,7 @@ import secrets
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
@@ -87,6 +87,25 @@ class Threads(ThreadPoolExecutor):
 
 THREADS: defaultdict[str, Threads] = defaultdict(Threads)
 """The threads of each agent, by its name."""
+
+
+def is_late(run: Run) -> bool:
+    """Return whether the run goes on beyond its time, or beyond its call."""
+    return _late_future(run) is not None
+
+
+def _late_future(run: Run) -> RunFuture | None:
+    threads = THREADS.get(run.agent.name)
+    late = list(threads.late.items()) if threads else []
+    return next((future for future, one in late if one.run is run), None)
+
+
+def when_over(run: Run, then: Callable[[], object]) -> None:
+    """Call the function at once, or at the end of a late run. Then any thread may call it."""
+    if (future := _late_future(run)) is None:
+        then()
+    else:
+        future.add_done_callback(lambda _: then())
 
 
 class Played(Struct, kw_only=True):

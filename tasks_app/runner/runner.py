@@ -24,12 +24,13 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import Claim, Demand, TaskRead, recover
 from tasks_app.hints import ANY, Reached, hints
-from tasks_app.runner.execution import Execution, start_together
+from tasks_app.runner.execution import Execution
 from tasks_app.runner.exits import fail_culprit
 from tasks_app.runner.fork_server import unable, warm, warm_up
 from tasks_app.runner.heartbeat import Heartbeat
 from tasks_app.runner.loops import Loops, RunLoop
 from tasks_app.runner.slots import Turns, slots_of, spare_of
+from tasks_app.runner.starts import start_together
 from tasks_app.runner.watchdog import Watchdog
 
 log = logging.getLogger(__name__)

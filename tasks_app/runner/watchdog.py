@@ -16,9 +16,10 @@ from django.conf import settings
 from msgspec import Struct
 
 from a2a.agents import registry
-from tasks_app.runner.execution import Execution, start_together
+from tasks_app.runner.execution import Execution
 from tasks_app.runner.loops import LATE, MAX_STUCK, Loops, RunLoop
 from tasks_app.runner.stacks import Spot, frames_of, run_on, spot_of, waiting_frames
+from tasks_app.runner.starts import start_together
 
 log = logging.getLogger(__name__)
 LOOK = 0.25

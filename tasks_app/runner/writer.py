@@ -21,9 +21,10 @@ from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errands import insist
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import FileRow, PositionRow, RunRow
-from tasks_app.event_log import Spend, TaskRead, change, last_status
+from tasks_app.event_log import Spend, TaskRead, change, last_status, late_cost
 from tasks_app.files import has_large, store_action
 from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
@@ -144,6 +145,19 @@ class Writer:
     def unwritten(self) -> int | None:
         """The sum of all reports if it is not written yet, else None."""
         return None if self.spending.spent == self.reported else self.spending.spent
+
+    def charge_late(self) -> None:
+        """Charge what was reported and not written to the stored budgets, and from now on each report at once. Call it
+        after the last write, whoever has made that."""
+        if self.timer is not None and not self.lock.locked():
+            self.timer.cancel()  # A report beside the last write may have set it.
+        if not self.read.reserved:
+            return
+        task_id = self.read.document.id
+        rest = self.spending.close(lambda amount: insist(late_cost(task_id, amount))) - self.reported
+        if rest > 0:
+            self.reported += rest
+            insist(late_cost(task_id, rest))
 
     def _write_soon(self) -> None:
         if (self.timer is None or self.timer.done()) and not self.hurry.is_set() and self.error is None:

@@ -16,9 +16,10 @@ from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Claim, Demand, claim, create_many
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
-from tasks_app.runner.execution import Execution, start_together
+from tasks_app.runner.execution import Execution
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.runner import Runner, runner
+from tasks_app.runner.starts import start_together
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of
 from tests.operations.rows import creation

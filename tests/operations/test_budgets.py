@@ -229,8 +229,8 @@ def test_a_message_sent_twice_at_once_to_a_quick_agent_is_charged_for_each_run(o
 @pytest.mark.usefixtures("lanes")
 def test_a_reservation_is_settled_once_however_often_its_end_is_written(owner: Person) -> None:
     budget = limit(owner, 10)
-    task_id = queued(owner)
-    charge = Charge(task_id=task_id, budgets=(budget.pk,), least=0, most=1)
+    charge = Charge(task_id=uuid7(), budgets=(budget.pk,), least=0, most=MICRO)
+    bridge.do(Reserve(charge=charge))
     for _ in range(2):
         bridge.do(Release(charge=charge, spent=250_000))
     assert amounts(budget) == (0, 0.25)

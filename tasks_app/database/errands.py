@@ -1,0 +1,49 @@
+"""Work that nobody waits for, and that must be done all the same: it is repeated while other transactions hold locks,
+and if it is repeatable, also while the database is away."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+
+from a2a.errors import Unavailable
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import LockRefused, pauses
+from tasks_app.database.work import NotDone, Work
+
+log = logging.getLogger(__name__)
+AWAY = (Unavailable, OperationalError, InterfaceError)
+PATIENCE = 60.0
+"""Seconds for which an item is repeated."""
+
+
+def insist(item: Work[None]) -> None:
+    """Have the item done, without waiting. Any thread may call it. An item that was not done in time is logged."""
+    _put(item, pauses(PATIENCE))
+
+
+def _put(item: Work[None], waits: Iterator[float]) -> None:
+    future: Future[Any] = Future()
+    future.add_done_callback(partial(_look, item, waits))
+    bridge.put(item, future)
+
+
+def _look(item: Work[None], waits: Iterator[float], future: "Future[Any]") -> None:
+    """Repeat an item that was not done. Called on the thread of a lane, which must not wait."""
+    error = future.exception()
+    if error is None and not isinstance(future.result(), NotDone):
+        return
+    if error is None or (item.repeatable and isinstance(error, AWAY)):
+        try:
+            timer = threading.Timer(next(waits), _put, (item, waits))
+        except LockRefused as late:
+            error = error or late
+        else:
+            timer.daemon = True
+            timer.start()
+            return
+    log.error("%r was not done: %s", item, error)

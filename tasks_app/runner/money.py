@@ -1,0 +1,35 @@
+"""The money for another attempt of a task."""
+
+from django.conf import settings
+from msgspec.structs import replace
+
+from a2a.agents import Agent
+from a2a.errors import BudgetExceeded
+from a2a.run import BudgetSpent
+from tasks_app.database.bridge import bridge
+from tasks_app.event_log import ReadTask, ReserveAgain, TaskRead
+
+
+async def pay_again(read: TaskRead, agent: Agent | None) -> TaskRead:
+    """Reserve what another attempt may cost, beside what earlier ones have cost; return the task with its new limit.
+
+    Raises BudgetSpent if less than the minimum is left of a stored budget, and errors of the database.
+    """
+    cost = agent.cost if agent else None
+    if cost is None or read.attempt <= 1 or not 0 < read.reserved < read.spent + cost.most:
+        return read
+    task_id, patience = read.document.id, settings.A2A_LEASE_SECONDS
+    try:
+        await bridge.ask(ReserveAgain(task_id=task_id, at_work=0, least=cost.least, most=cost.most), patience=patience)
+    except BudgetExceeded as error:
+        raise BudgetSpent(_no_money(error)) from None
+    now = await bridge.ask(ReadTask(task_id=task_id, sight=None, history=False), patience=patience)
+    return replace(read, limit=now.limit, reserved=now.reserved) if now else read
+
+
+def _no_money(error: BudgetExceeded) -> str:
+    facts = error.facts
+    return (
+        f"There is no money for another attempt: {facts['available']} USD are left of the stored budget of the "
+        f"{facts['budget']}, and the agent costs at least {facts['required']} USD."
+    )
