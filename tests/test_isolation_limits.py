@@ -1,6 +1,7 @@
 """Isolated agents where a process has no room: no thread, no child, and small limits."""
 
 import multiprocessing
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -63,33 +64,68 @@ def test_an_action_may_be_as_large_as_a_task_where_limits_are_small(settings: An
         pack(Chunk(parts=(Part(text="x" * 50_000),)))
 
 
+class Alone(Child):
+    """A child without a process, whose standard error has words to be read."""
+
+    def __init__(self) -> None:
+        agent = registry.get("echo")
+        assert agent
+        self.done: list[str] = []
+        super().__init__(Run(agent, task_id="task", context_id="context", message=message("hello")))
+
+    def _start(self, order: bytes) -> None:
+        self.pipe, other = socket.socketpair()
+        self.errors, errors = multiprocessing.Pipe(duplex=False)
+        os.write(errors.fileno(), b"last words")
+        other.close()
+        errors.close()
+
+    def _order_to_stop(self) -> None:
+        self.done.append("ordered")
+
+    def _ends_within(self, seconds: float) -> bool:
+        return True
+
+    def _kill(self) -> None:
+        self.done.append("killed")
+
+
 def test_a_child_is_ordered_to_stop_also_where_no_thread_can_send_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = []
-
-    class Alone(Child):
-        """A child without a process, in a parent without room for a thread."""
-
-        def _start(self, order: bytes) -> None:
-            self.pipe, other = socket.socketpair()
-            self.errors, errors = multiprocessing.Pipe(duplex=False)
-            other.close()
-            errors.close()
-
-        def _order_to_stop(self) -> None:
-            done.append("ordered")
-
-        def _ends_within(self, seconds: float) -> bool:
-            return True
-
-        def _kill(self) -> None:
-            done.append("killed")
+    child = Alone()
 
     def refuse(_: Any) -> None:
-        done.append("no thread")
+        child.done.append("no thread")
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    agent = registry.get("echo")
-    assert agent
-    Alone(Run(agent, task_id="task", context_id="context", message=message("hello"))).end()
-    assert done == ["ordered", "no thread", "killed"]
+    child.end()
+    assert child.done == ["ordered", "no thread", "killed"]
+
+
+def test_words_that_cannot_be_passed_on_fail_no_run_and_are_kept() -> None:
+    child, before = Alone(), os.dup(2)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        os.dup2(writer, 2)
+        child._read_errors()
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(writer)
+        child.end()
+    assert child.words == b"last words"
+
+
+def test_a_child_is_killed_and_its_descriptors_are_closed_whatever_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Alone()
+
+    def fail(seconds: float) -> bool:
+        raise OSError("too bad")
+
+    monkeypatch.setattr(child, "_ends_within", fail)
+    with pytest.raises(OSError, match="too bad"):
+        child.end()
+    assert child.post
+    assert (child.done, child.pipe.fileno(), child.errors.closed) == (["ordered", "killed"], -1, True)
+    assert not child.post.is_alive()

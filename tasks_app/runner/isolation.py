@@ -198,11 +198,15 @@ class Child:
                 assert_never(value)
 
     def _read_errors(self) -> None:
-        """Pass on the child's standard error, and keep its end."""
+        """Pass on the child's standard error, and keep its end.
+
+        The standard error of this process may be a full disk or a pipe without a reader, which must not fail the run.
+        """
         chunk = os.read(self.errors.fileno(), 65_536)
         if chunk:
-            os.write(2, chunk)
             self.words = (self.words + chunk)[-WORDS:]
+            with contextlib.suppress(OSError):
+                os.write(2, chunk)
         self.mute = not chunk
 
     def _crash(self) -> ProcessCrashed:
@@ -237,21 +241,31 @@ class Child:
     def end(self) -> None:
         """Wait for the process to end after its last message; else order it to stop, and kill it after a grace. Then
         kill what it has started."""
+        try:
+            self._let_end()
+        finally:  # Whatever went wrong, no process, thread or descriptor may be left.
+            self._kill()
+            self._close()
+
+    def _let_end(self) -> None:
         if not self.over:
             self._order_to_stop()
             with contextlib.suppress(RuntimeError):  # There is no room for the thread that sends it.
                 self._send(Cancel())
         if not self._ends_within(settings.A2A_KILL_SECONDS):
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
-        self._kill()
-        self._ends_within(KILLED)
-        with contextlib.suppress(OSError):
-            self.pipe.shutdown(socket.SHUT_RDWR)  # A process that the child started may hold the other end.
-        if self.post is not None:
-            self.outbox.put(None)
-            self.post.join(KILLED)
-        self.pipe.close()
-        self.errors.close()
+
+    def _close(self) -> None:
+        try:
+            self._ends_within(KILLED)
+        finally:
+            with contextlib.suppress(OSError):
+                self.pipe.shutdown(socket.SHUT_RDWR)  # A process that the child started may hold the other end.
+            if self.post is not None:
+                self.outbox.put(None)
+                self.post.join(KILLED)
+            self.pipe.close()
+            self.errors.close()
 
 
 def describe_exit(code: int | None) -> str:
