@@ -1,6 +1,8 @@
 """Imports of the modules that define agents. An error in one becomes a sentence with its file and line."""
 
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,18 +62,29 @@ def discover(find: Callable[[], object]) -> None:
 
 @contextmanager
 def explaining_errors() -> Iterator[None]:
-    """Turn any error of an import into ImproperlyConfigured, except ModuleNotFoundError, which callers handle."""
+    """Turn any error of an import into ImproperlyConfigured, except ModuleNotFoundError, which callers handle.
+
+    Also SystemExit, of a script that parses arguments, and other exceptions that would end the thread or the process.
+    """
     try:
         yield
     except (AgentDefinitionError, ImproperlyConfigured, ModuleNotFoundError):
         raise
     except SyntaxError as error:
         raise ImproperlyConfigured(f"{error.filename}:{error.lineno}: {error.msg}") from error
-    except Exception as error:  # a module may raise anything
+    except BaseException as error:  # a module may raise anything
+        if isinstance(error, KeyboardInterrupt) and _heeds_keyboard():
+            raise
         raise failure_of(error) from error
 
 
-def failure_of(error: Exception) -> ImproperlyConfigured:
+def _heeds_keyboard() -> bool:
+    """Return whether Ctrl-C raises KeyboardInterrupt here. Elsewhere only code can raise it."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def failure_of(error: BaseException) -> ImproperlyConfigured:
     """Describe an error that ended an import: the last line of the agent's author, the error, and where it was raised
     if that is another line."""
     calls = [call for call in traceback.extract_tb(error.__traceback__) if not call.filename.startswith(_MACHINERY)]

@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ def test_files_that_are_still_written_are_not_read(place: Place) -> None:
     [
         ("def broken(:", "own_second.py:1: invalid syntax"),
         ("raise RuntimeError('not today')", "RuntimeError: not today"),
+        ("import sys; sys.exit('no key')", "own_second.py:1: the import ended with SystemExit: no key"),
         ("import no_such_module_here", "No module named 'no_such_module_here'"),
         (AGENT.format(name="x").replace("@agent(", "@agent(timeot=3, "), "did you mean timeout=?"),
         (AGENT.format(name="first"), "the name is taken already, by"),
@@ -130,6 +132,15 @@ def test_a_broken_file_is_tried_once_until_it_changes(place: Place, caplog: pyte
     for _ in range(4):
         place.folder.refresh()
     assert len([record for record in caplog.records if "was not read again" in record.message]) == 1
+
+
+def test_a_file_that_raises_what_a_keyboard_does_leaves_the_former_agents(place: Place) -> None:
+    place.write("own_second", "raise KeyboardInterrupt")
+    with ThreadPoolExecutor(1) as pool:  # as the routine, in a thread that gets no signals
+        assert not pool.submit(place.look).result()
+    (problem,) = place.folder.troubles()
+    assert "own_second.py:1: the import ended with KeyboardInterrupt" in problem
+    assert place.names() == ["folder-first"]
 
 
 def test_a_start_with_a_broken_file_is_refused(place: Place) -> None:

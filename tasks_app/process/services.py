@@ -41,6 +41,7 @@ from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
 from tasks_app.upkeep.relays import relay_routine
 from tasks_app.upkeep.retention import retention_routine
+from tasks_app.upkeep.routine import Routine
 from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import sender
 from tasks_app.workflows import log as workflows
@@ -131,7 +132,9 @@ def take_over() -> None:
 def troubles() -> list[str]:
     """Return sentences about delays that do not keep the process from its work."""
     hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf, limits.bank.trouble) if trouble]
-    return [*hints, *runner.troubles(), *doors.troubles()]
+    ended = [service.title for service in _running if isinstance(service, Routine) and service.has_ended]
+    routines = [f"{title}: its thread has ended; restart the process" for title in ended]
+    return [*hints, *routines, *runner.troubles(), *doors.troubles()]
 
 
 trouble_sources.extend((troubles, recorder.troubles, folder.troubles))

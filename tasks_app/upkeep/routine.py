@@ -29,6 +29,11 @@ class Routine(ABC):
     def run_round(self) -> None:
         """Do the work once, now."""
 
+    @property
+    def has_ended(self) -> bool:
+        """True if the thread was started and has ended before the process does."""
+        return self.thread is not None and not self.thread.is_alive()
+
     def start(self) -> None:
         if self.thread is not None:
             return
@@ -49,8 +54,8 @@ class Routine(ABC):
             self.try_round()
 
     def try_round(self) -> None:
-        """Do the work once. An error is logged."""
+        """Do the work once. Any error is logged: SystemExit, too, would end the thread for good."""
         try:
             self.run_round()
-        except Exception:
+        except BaseException:
             log.exception("%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)

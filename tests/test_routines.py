@@ -1,0 +1,52 @@
+"""Routines: their threads last as long as the process, and one that has ended is named."""
+
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from tasks_app.process import services
+from tasks_app.upkeep.routine import Routine
+
+PATIENCE = 10.0
+
+
+class Exits(Routine):
+    """A routine whose first round calls sys.exit()."""
+
+    name = "exits"
+    title = "exiting"
+    at_once = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds = 0
+        self.goes_on = threading.Event()
+
+    def run_round(self) -> None:
+        self.rounds += 1
+        if self.rounds == 1:
+            sys.exit("enough")
+        self.goes_on.set()
+
+
+def test_a_routine_goes_on_after_a_round_that_calls_sys_exit(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+    settings.A2A_SWEEP_SECONDS = 0.01
+    routine = Exits()
+    routine.start()
+    assert routine.goes_on.wait(PATIENCE)
+    assert not routine.has_ended
+    routine.stop()
+    assert "exiting failed; trying again in 0.01 s" in caplog.text
+
+
+def test_a_routine_whose_thread_has_ended_is_a_trouble_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    routine, sentence = Exits(), "exiting: its thread has ended; restart the process"
+    with monkeypatch.context() as patch:
+        patch.setattr(services, "_running", [routine])
+        assert sentence not in services.troubles()
+        routine.thread = threading.Thread(target=int)
+        routine.thread.start()
+        routine.thread.join()
+        assert sentence in services.troubles()
