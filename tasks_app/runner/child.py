@@ -30,6 +30,7 @@ from tasks_app.files import run_files
 from tasks_app.memory.runs import RunMemory
 from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import pipe
+from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
     PIECE,
     STOP,
@@ -58,7 +59,7 @@ STOPPED = 128 + STOP
 
 def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     """Run the agent of the order, and end the process."""
-    os.setsid()  # Its id is that of the process group of all that the agent starts.
+    os.setsid()  # Its id is that of the session of all that the agent starts.
     _forget_server()
     os.dup2(errors.fileno(), 2)  # its end is kept for the case of a crash
     errors.close()
@@ -200,6 +201,8 @@ def _listen(connection: socket, run: Run) -> None:
         while piece := connection.recv(PIECE):
             for message in pieces.add(piece):
                 _take_in(decode_to_child(message), run)
+    with contextlib.suppress(Exception):  # This process may have no descriptor or memory left.
+        kill_offspring(os.getpid(), start_of(os.getpid()))
     os.killpg(0, signal.SIGKILL)
 
 

@@ -11,18 +11,18 @@ import signal
 from pathlib import Path
 
 from tasks_app.runner import children
+from tasks_app.runner.offspring import kill_offspring, start_of
 
 __all__ = ["children"]
 
 
-def kill_groups() -> None:
-    """Kill the process group of each child, on Linux. Elsewhere a child does so at the end of its pipe."""
+def kill_children() -> None:
+    """Kill each child with all that it has started, on Linux. Elsewhere a child does so at the end of its pipe."""
     with contextlib.suppress(OSError):  # The system has no such file.
         for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
-            with contextlib.suppress(OSError):
-                os.killpg(int(pid), signal.SIGKILL)
+            kill_offspring(int(pid), start_of(int(pid)))
 
 
 os.setsid()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-atexit.register(kill_groups)
+atexit.register(kill_children)

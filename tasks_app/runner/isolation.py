@@ -20,6 +20,7 @@ from django.conf import settings
 from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
 from tasks_app.runner.fork_server import CONTEXT, cool_down, start_server
+from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
     PIECE,
     STOP,
@@ -118,6 +119,7 @@ class Child:
         with pipe, errors:
             self.process = CONTEXT.Process(target=main, args=(pipe, errors, order), name=f"agent-{self.run.agent.name}")
             self.process.start()
+            self.started = start_of(self.process.pid or 0)
 
     def actions(self) -> Generator[Action, None, None]:
         """Yield the agent's actions until it ends."""
@@ -232,11 +234,10 @@ class Child:
                 os.kill(self.process.pid, STOP)
 
     def _kill(self) -> None:
-        """Kill the process, and its group with all that it has started. A group that has processes keeps its id."""
-        self.process.kill()  # If it has not begun yet, it leads no group.
-        with contextlib.suppress(OSError):  # Nothing is left.
-            if self.process.pid is not None:
-                os.killpg(self.process.pid, signal.SIGKILL)
+        """Kill the process with all that it has started."""
+        if self.process.exitcode is None:
+            self.process.kill()  # If it has not begun yet, it leads no session.
+        kill_offspring(self.process.pid or 0, self.started)
 
     def end(self) -> None:
         """Wait for the process to end after its last message; else order it to stop, and kill it after a grace. Then

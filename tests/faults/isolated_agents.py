@@ -214,13 +214,14 @@ def takes_its_time(run: Run) -> Iterator[Any]:
 
 @agent(isolation="process", timeout=60)
 def starts_processes(run: Run) -> Iterator[Any]:
-    """Starts a program and a fork, and waits for both."""
+    """Starts a program, another with a process group of its own and a fork, and waits for the first."""
     program = subprocess.Popen(["/bin/sleep", "600"])
+    apart = subprocess.Popen(["/bin/sleep", "600"], process_group=0)
     fork = os.fork()
     if not fork:
         time.sleep(600)
         os._exit(0)
-    yield {"pid": os.getpid(), "pids": [os.getpid(), program.pid, fork]}
+    yield {"pid": os.getpid(), "pids": [os.getpid(), program.pid, apart.pid, fork]}
     program.wait()
 
 
