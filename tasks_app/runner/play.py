@@ -87,12 +87,18 @@ def _in_thread(run: Run, accept: Accept, loop: asyncio.AbstractEventLoop) -> Non
 
 
 def _watch(run: Run, give: GiveNow) -> None:
-    """Pass on the actions of an agent's process."""
+    """Pass on the actions of an agent's process.
+
+    After the action that ends the run, the agent closes by itself: its `finally` blocks run to their end, as in a
+    thread. Until then its costs and an error are still received.
+    """
     arguments(run)  # Wrong arguments need no process.
+    is_over = False
     with contextlib.closing(actions_of(run)) as actions:
         for action in actions:
+            if run.cancelled:
+                return
             try:
-                if run.cancelled or give(action):
-                    return
+                is_over = is_over or give(action)
             except WrongValue as error:
                 raise locate(run, error) from None

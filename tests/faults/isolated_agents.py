@@ -84,6 +84,18 @@ def spins(run: Run, stubborn: bool = False) -> Iterator[Any]:
 
 
 @agent(isolation="process", timeout=60)
+def tidies_up(run: Run, how: str) -> Iterator[Any]:
+    """Ends its run by an action, and takes longer than the grace to tidy up."""
+    try:
+        yield {"ask": run.ask("Which one?"), "reject": run.reject("No.")}[how]
+    finally:
+        time.sleep(2.0)
+        sys.stderr.write(f"tidied up after {how}\n")
+        if how == "reject":
+            raise RuntimeError("untidy")
+
+
+@agent(isolation="process", timeout=60)
 async def spins_async(run: Run) -> AsyncIterator[Any]:
     """Computes for ever on its event loop."""
     yield {"pid": os.getpid()}

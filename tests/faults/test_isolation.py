@@ -135,6 +135,15 @@ async def test_a_cancel_ends_an_endless_loop_within_the_grace(
     )
 
 
+async def test_an_agent_tidies_up_after_the_action_that_ends_its_run(node: Node) -> None:
+    async with client(node) as caller:
+        for how, expected in (("ask", "TASK_STATE_INPUT_REQUIRED"), ("reject", "TASK_STATE_REJECTED")):
+            task = await caller.state(await caller.send("tidies-up", how=how), expected)
+            await node.logs(f"tidied up after {how}")
+            assert state(await caller.get(task["id"])) == expected
+        await node.logs("its agent raised an error after its last action")
+
+
 async def test_an_endless_loop_ends_at_its_timeout_and_its_slot_is_free(start: Start) -> None:
     node = await start(A2A_KILL_SECONDS="1", A2A_SYNC_SLOTS="1", **ISOLATED)
     async with client(node) as caller:
