@@ -1,16 +1,18 @@
 """The wish of a client to end one of the streams on its connection, which keeps its other calls (docs/websocket.md)."""
 
 from collections.abc import Callable
+from functools import partial
 
 from a2a.envelopes import Id, Member
 from a2a.errors import InvalidParams
-from tasks_app.exchanges.recording import recorder
+from a2a.types import Json
 from tasks_app.transports.call import Call, Reply
+from tasks_app.transports.handling import handle_own
 from tasks_app.transports.refusing import refuse_stranger
 
 
 async def end_stream(call: Call, member: Member, body: bytes, end: Callable[[Id], bool]) -> Reply:
-    """Record the wish, and end the stream with the id in its params. Raises InvalidParams.
+    """Record the wish, and end the stream with the id in its params. Raises nothing but CancelledError.
 
     `end` returns whether there was such a stream.
     """
@@ -19,16 +21,13 @@ async def end_stream(call: Call, member: Member, body: bytes, end: Callable[[Id]
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         return refuse_stranger(exchange, wrapping, error)
+    exchange.row.method = member.method
+    return await handle_own(call, exchange, wrapping, partial(_end, member, end), changes=False)
+
+
+async def _end(member: Member, end: Callable[[Id], bool]) -> Json:
+    """Return whether there was a stream, which ends. Raises InvalidParams."""
     rpc_id = member.params.get("id") if isinstance(member.params, dict) else None
     if type(rpc_id) not in (str, int, float):
         raise InvalidParams(("id", "must be the id of the call whose stream shall end"))
-    exchange.row.method = member.method
-    exchange.set_caller(call.caller)
-    result = b'{"ended":true}' if end(rpc_id) else b'{"ended":false}'
-    payload = wrapping.head + result + wrapping.tail
-    exchange.end("notified" if wrapping.silent else "result", payload, status=None)
-    exchange.keep(payload)
-    recorder.close(exchange)
-    return Reply(
-        request_id=exchange.request_id, wrapping=wrapping, payload=None if wrapping.silent else payload, status=200
-    )
+    return {"ended": end(rpc_id)}

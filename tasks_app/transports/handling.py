@@ -26,6 +26,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.limits.accounts import Holding, account
 from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import LEAST_COST
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, date, fault
@@ -110,18 +111,18 @@ async def _work(
 
 
 async def handle_own(
-    call: Call, exchange: OpenExchange, wrapping: Wrapping, work: Callable[[], Awaitable[Json]]
+    call: Call, exchange: OpenExchange, wrapping: Wrapping, work: Callable[[], Awaitable[Json]], *, changes: bool = True
 ) -> Reply:
     """Perform and record a call of a door's own, which is in no language. Raises nothing but CancelledError.
 
-    `work` returns the answer, and may raise the errors of a2a/errors.py.
+    `work` returns the answer, and may raise the errors of a2a/errors.py. `changes` says whether it changes stored data.
     """
     context = Context(caller=call.caller, exchange=exchange)
     try:
         exchange.set_caller(call.caller)
-        await limits.spend(call.caller, 1)
-        exchange.is_change = True
-        payload = orjson.dumps(await work())
+        await limits.spend(call.caller, LEAST_COST)
+        exchange.is_change = changes
+        payload = wrapping.head + orjson.dumps(await work()) + wrapping.tail
     except CallerLeft:
         return leave(exchange, wrapping)
     except asyncio.CancelledError:
@@ -132,10 +133,11 @@ async def handle_own(
         return _fail(exchange, wrapping, error, None, context)
     except Exception as error:  # noqa: BLE001  # a door's one catch; logged with its reference
         return _fail(exchange, wrapping, fault(exchange, error), None, context)
-    exchange.end("result", payload)
+    silent = wrapping.silent
+    exchange.end("notified" if silent else "result", payload, status=204 if silent else 200)
     exchange.keep(payload)
     recorder.close(exchange)
-    return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=payload)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=None if silent else payload)
 
 
 async def _answer(call: Call, exchange: OpenExchange, wrapping: Wrapping, answered: Answered) -> Reply:

@@ -35,6 +35,8 @@ from tasks_app.event_log import Head, ReadHead
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits import strangers
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import LEAST_COST
 from tasks_app.operations import authorize
 from tasks_app.operations.tasks import is_shown
 from tasks_app.transports.call import SMALL, Call
@@ -109,6 +111,11 @@ async def follow(request: HttpRequest, task: str, agent: str | None = None) -> H
     exchange, wrapping = call.open(None, b""), call.wrap(None)
     exchange.row.rpc_id_type, exchange.row.method = "absent", languages.ALL.subscriptions[link.version][1]
     if call.after and await _has_seen_all(call, exchange, task):
+        try:
+            await limits.spend(call.caller, LEAST_COST)
+        except TooManyCalls as error:
+            refused_calls.count(call.caller, error.reason, call.peer)
+            return _private(refuse(request, over_limit(error), REST, DOOR))
         exchange.end("result", status=204)
         recorder.close(exchange)
         return _private(HttpResponse(status=204, headers={"X-Request-ID": exchange.request_id}))
@@ -130,7 +137,10 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
     with contextlib.suppress(TooManyFieldsSent):
         query = request.GET.dict()
     try:
+        strangers.check_calls(find_origin(request))
         link = read_link(task, query.get("signature", ""))
+    except TooManyCalls as error:
+        raise over_limit(error) from None
     except ValueError as error:
         raise _wrong_link(request, str(error)) from None
     call = call_of(request, languages.ALL.subscriptions[link.version][0], agent)

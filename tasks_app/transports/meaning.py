@@ -13,13 +13,12 @@ from a2a.errors import Error, NotOverTls
 from a2a.language import Language, Method, may_stream
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import LEAST_COST
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import authorize
 from tasks_app.transports.call import Call
 from tasks_app.transports.parameters import complete
 
-UNREADABLE_COST = 1
-"""Units that a call costs whose method, rights or params are wrong."""
 TLS_ADVICE = "use https or wss; behind a proxy that ends TLS, A2A_TRUST_FORWARDED names its headers"
 Selection = tuple[Language, Method, Any]
 """The language, the method and the params of a call."""
@@ -51,7 +50,7 @@ async def read_or_charge(
     try:
         return await off_loop(read) if exchange.row.request_bytes > LARGE else read()
     except (CallError, Error):
-        await limits.spend(call.caller, UNREADABLE_COST)
+        await limits.spend(call.caller, LEAST_COST)
         raise
 
 

@@ -7,11 +7,14 @@ from django.db import DatabaseError, InterfaceError
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, TooManyCalls, Unauthenticated
 from a2a.language import Language, Method
+from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers.schemes import token_url
 from tasks_app.callers.scopes import scopes_of
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import close_refused
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import LEAST_COST
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft
 from tasks_app.transports.call import Call, Reply, early_failure, fault
@@ -32,7 +35,9 @@ def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
 async def refuse_unreadable(
     call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error, methods: Iterable[str] = ()
 ) -> Reply:
-    """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead.
+    """Refuse a body that cannot be read.
+
+    A caller without a valid key is refused for the key instead, and one beyond its rate limit for the limit.
 
     `methods` are those of its calls, as far as they can be read.
     """
@@ -50,9 +55,20 @@ async def refuse_unreadable(
             await off_loop(exchange.set_caller, call.caller)
         else:
             exchange.set_caller(call.caller)
+        error = await _charge(call, error)
     failure = early_failure(exchange, wrapping, error, call.endpoint.early(methods, pin))
     exchange.keep(failure.payload)
     return _refuse(exchange, wrapping, error, failure)
+
+
+async def _charge(call: Call, error: Error) -> Error:
+    """Charge the caller for a call that cannot be read. Return the error of the call, or that of the rate limit."""
+    try:
+        await limits.spend(call.caller, LEAST_COST)
+    except TooManyCalls as limit:
+        refused_calls.count(call.caller, limit.reason, call.peer)
+        return limit
+    return error
 
 
 def refuse_stranger(

@@ -13,6 +13,7 @@ from tasks_app.callers.api_keys import digests_of
 from tasks_app.callers.credentials import encode, reference_to
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import LEAST_COST
 from tasks_app.transports.call import Call
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
 from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of, over_limit
@@ -46,7 +47,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         await call.identify()
         check_agent(call.caller, agent)
         exchange.set_caller(call.caller)
-        await limits.spend(call.caller, 1)
+        await limits.spend(call.caller, LEAST_COST)
         exchange.is_change = True
         new = await tickets.issue(call.caller.owner_id, _holder_of(call), exchange.entry())
     except RateLimited as error:

@@ -20,6 +20,7 @@ from tasks_app.callers.access import revoke
 from tasks_app.callers.stream_links import EXPIRED, UNSIGNED, read_link
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits import strangers
 from tasks_app.limits.accounts import account
 from tasks_app.models import Act, ApiKey, Exchange, ExchangeBody, RefusedCalls, Task
 from tasks_app.operations import Context, perform
@@ -375,3 +376,22 @@ def test_a_link_of_a_key_is_followed_from_its_networks_alone(owner: Person) -> N
         assert call("GET", url).status_code == status
     refused_calls.flush()
     assert RefusedCalls.objects.get().reason == OTHER_NETWORK
+
+
+def test_a_link_whose_stream_has_been_seen_costs_its_caller_a_unit(owner: Person, settings: Any) -> None:
+    url = link(owner, sent(owner, "hello", "echo").id)
+    settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 1, 3
+    answers = [call("GET", url, headers={"Last-Event-ID": "99"}) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [204] * 3 + [429] * 2
+    assert int(answers[-1].headers["retry-after"]) > 0
+    assert "Too many calls" in refusal(answers[-1], 429)
+    assert answers[-1].headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("end", ["", "x"], ids=["right", "wrong"])
+def test_calls_by_link_count_among_those_of_their_address(owner: Person, settings: Any, end: str) -> None:
+    url = link(owner, sent(owner, "hello", "echo").id)
+    settings.A2A_ADDRESS_CALLS = 3
+    strangers.calls.clear()
+    statuses = [call("GET", url + end, headers={"Last-Event-ID": "99"}).status_code for _ in range(5)]
+    assert statuses == [403 if end else 204] * 3 + [429] * 2

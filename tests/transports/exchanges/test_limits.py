@@ -37,10 +37,10 @@ def spend(units: int) -> None:
 
 def ask(owner: Person, wire: Any, path: str = "/jsonrpc") -> Any:
     async def post() -> Any:
-        headers = {"Authorization": f"Bearer {owner.key}"}
+        headers = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
         transport = httpx.ASGITransport(app=LeanHandler())
         async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:
-            return await client.post(path, json=wire)
+            return await client.post(path, content=wire if isinstance(wire, bytes) else json.dumps(wire))
 
     return asyncio.run(post())
 
@@ -109,6 +109,28 @@ def test_a_flood_of_calls_that_cannot_be_read_is_limited(owner: Person, wire: An
     assert codes == [code] * 20 + [-38008] * 5, "each costs a unit"
     assert answers[-1].status_code == 429
     assert ask(owner, call("GetTask", {"id": "none"})).status_code == 429
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "number"),
+    [
+        (b"{", "/jsonrpc", -32700),
+        (b"[]", "/jsonrpc", -32600),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "GetTask"}', "/jsonrpc", -32600),
+        (b"{", "/message:send", 400),
+        (b"{", "/v1/message:send", 400),
+        (b"{", "/links", 400),
+    ],
+)
+def test_a_flood_of_bodies_that_cannot_be_read_is_limited(owner: Person, body: bytes, path: str, number: int) -> None:
+    answers = [ask(owner, body, path) for _ in range(22)]
+    limit = -38008 if path == "/jsonrpc" else 429
+    codes = [(answer.json().get("error") or answer.json())["code"] for answer in answers]
+    assert codes == [number] * 20 + [limit] * 2, "each costs a unit"
+    assert (answers[-1].status_code, "Retry-After" in answers[-1].headers) == (429, True)
+    exchanges = recorded(22)
+    assert {exchange.caller_id for exchange in exchanges} == {owner.caller.owner_id}
+    assert [exchange.http_status for exchange in exchanges][-2:] == [429, 429]
 
 
 def test_a_flood_of_calls_without_the_right_is_limited(reader: Person) -> None:

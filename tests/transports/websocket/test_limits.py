@@ -187,6 +187,39 @@ async def test_each_frame_is_an_exchange(owner: Person) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("frame", "rpc_id", "answer"),
+    [
+        ("{", None, {"code": -32700}),
+        ("[]", None, {"code": -32600}),
+        ('{"jsonrpc": "2.0", "id": 2, "method": "stream/end", "params": {"id": "s"}}', 2, {"ended": False}),
+        ('{"jsonrpc": "2.0", "id": 2, "method": "stream/end"}', 2, {"code": -32602}),
+    ],
+    ids=["no JSON", "empty batch", "end", "wrong end"],
+)
+async def test_frames_that_no_operation_performs_are_limited(
+    owner: Person, settings: Any, frame: str, rpc_id: Any, answer: Any
+) -> None:
+    settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 1, 3
+    async with connected(owner) as (client, _):
+        for _ in range(3):
+            await client.send(frame)
+            reply = await next_frame(client)
+            assert answer.items() <= (reply.get("result") or reply["error"]).items()
+        await client.send(frame)
+        reply = await next_frame(client)
+        assert (reply["id"], reply["error"]["code"]) == (rpc_id, -38008)
+
+
+async def test_a_wish_without_an_id_is_never_answered(owner: Person, settings: Any) -> None:
+    settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 1, 2
+    async with connected(owner) as (client, _):
+        for params in ({"id": "s"}, {}, {"id": "s"}):
+            await client.send(json.dumps({"jsonrpc": "2.0", "method": "stream/end", "params": params}))
+        await client.send(call(1, "GetTask", {"id": "none"}))
+        assert (await next_frame(client))["id"] == 1
+
+
 # ----------------------------------------------------------------- the server
 
 
