@@ -27,16 +27,16 @@ def find_budget(holder: Tenant | Principal) -> Budget | None:
 def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operator) -> Budget:
     """Set what the tasks of a tenant or a principal may cost, in millionths of a dollar.
 
-    What is spent and reserved stays, but what is spent begins anew with another period.
+    What is spent and reserved stays, but what is spent begins anew with another period, and if the period is over.
     """
     with transaction.atomic():
-        now = clock.now()
         while (budget := _find_locked(holder)) is None:  # Another operator may remove it between the two statements.
             Budget.objects.get_or_create(**columns_of(holder), defaults={"amount": 0, "period": TOTAL})
         before = describe(budget)
-        if budget.period != period:
+        # Its end moves on here, so that nothing else can tell that the amount is of a former period.
+        if budget.period != period or is_over(budget):
             budget.spent = 0
-        budget.amount, budget.period, budget.resets_at = amount, period, end_of(period, now)
+        budget.amount, budget.period, budget.resets_at = amount, period, end_of(period, clock.now())
         budget.save(update_fields=["amount", "period", "spent", "resets_at"])
         record_acts(by, "set", Change(budget, before, describe(budget)))
     forget()

@@ -1,5 +1,6 @@
 """Money: the budget of a call, stored budgets, reservations and what becomes of them."""
 
+import json
 import threading
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +16,7 @@ from tasks_app.ids import uuid7
 from tasks_app.limits import budgets as stored_budgets
 from tasks_app.limits.budgets import Charge
 from tasks_app.limits.periods import end_of
-from tasks_app.models import Budget, IdempotencyKey, Principal, Reservation, Task
+from tasks_app.models import Act, Budget, IdempotencyKey, Principal, Reservation, Task
 from tasks_app.operators.budgets import describe, find_budget
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.orphans import release_orphans
@@ -255,6 +256,19 @@ def test_a_period_begins_anew_with_the_first_change_after_its_end(owner: Person,
     hand.on(days=1)
     ask(owner, CancelTask(id=task_id))
     assert amounts(budget) == (0, 0)
+
+
+def test_setting_a_budget_does_not_bring_back_a_period_that_is_over(owner: Person, hand: Any) -> None:
+    budget = limit(owner, 10, "day")
+    Budget.objects.update(spent=7 * MICRO)
+    limit(owner, 8, "day")
+    assert amounts(budget) == (0, 7)
+    hand.on(days=1)
+    limit(owner, 9, "day")
+    assert amounts(budget) == (0, 0)
+    before, after = (json.loads(text) for text in Act.objects.values_list("before", "after").latest("at"))
+    assert (before["spent"], before["left"]) == ("0.00", "8.00")
+    assert (after["spent"], after["left"]) == ("0.00", "9.00")
 
 
 @pytest.mark.parametrize(
