@@ -7,7 +7,7 @@ so that no call asks the database.
 from time import monotonic
 
 from django.conf import settings
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Sum
 
 from a2a.requests import Request, SendMessage
 from tasks_app.callers.access import Caller
@@ -29,7 +29,7 @@ class Limits:
         self.rules: dict[Subject, Rate | None] = {}
         """The rates of the rows; None for a caller without a limit."""
         self.edition: object = None
-        """The number, the last change and the last id of the rows, which tell them from later ones."""
+        """Aggregates of the rows, which tell them from later ones."""
         self.purses: dict[Subject, Purse] = {}
         self.of_owner: dict[int, tuple[Purse, ...]] = {}
         """The purses that each caller spends from."""
@@ -126,7 +126,9 @@ def rate_of(row: RateLimit) -> Rate | None:
 
 def _read(last: object) -> tuple[object, dict[Subject, Rate | None] | None]:
     """Return the edition of the rows, and the rules if it is not the last one."""
-    edition = tuple(RateLimit.objects.aggregate(Count("id"), Max("changed_at"), Max("id")).values())
+    # The time of a change is later than that of all other rows, except those that another operator changes meanwhile.
+    marks = Count("id"), Max("changed_at"), Max("id"), Sum("per_minute"), Sum("burst")
+    edition = tuple(RateLimit.objects.aggregate(*marks).values())
     if edition == last:
         return edition, None
     return edition, {

@@ -1,6 +1,9 @@
 """Rate limits of single callers and tenants, as operators set them, with their acts."""
 
+from datetime import datetime, timedelta
+
 from django.db import transaction
+from django.db.models import Max
 
 from tasks_app import clock
 from tasks_app.models import RateLimit
@@ -27,7 +30,7 @@ def set_limit(
         row = RateLimit.objects.select_for_update().filter(**subject).first()
         before = {} if row is None else {"per_minute": row.per_minute, "burst": row.burst}
         row = row or RateLimit(**subject)
-        row.per_minute, row.burst, row.changed_at = per_minute, burst, clock.now()
+        row.per_minute, row.burst, row.changed_at = per_minute, burst, _later()
         row.save()
         record_acts(by, "set", Change(row, before, values))
     return row
@@ -42,3 +45,13 @@ def remove_limit(row: RateLimit, by: Operator) -> bool:
         record_acts(by, "remove", Change(row, before, {}))
         RateLimit.objects.filter(pk=row.pk).delete()
     return True
+
+
+def _later() -> datetime:
+    """Return the time of a change, which is later than all before, also those by a process whose clock is ahead.
+
+    Processes notice a change by the latest time of all rows.
+    """
+    latest = RateLimit.objects.aggregate(latest=Max("changed_at"))["latest"]
+    now = clock.now()
+    return now if latest is None else max(now, latest + timedelta(microseconds=1))

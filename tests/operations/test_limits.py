@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from a2a.errors import TooManyCalls
 from a2a.requests import GetTask, ListTasks, Request, SendMessage
 from a2a.workflows import SendInPhase, StreamInPhase
+from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.limits import purses
 from tasks_app.limits import rate_limits as module
@@ -161,6 +163,35 @@ def test_a_row_takes_the_place_of_the_default(owner: Person, colleague: Person, 
     rate_limits.remove_limit(row, by)
     limits.load()
     assert admitted(owner.caller, 9) == 2
+
+
+def test_a_change_is_applied_although_a_clock_was_ahead(owner: Person, colleague: Person) -> None:
+    by = Operator("ann", "command")
+    rate_limits.set_limit(by, tenant="home", principal="owner", per_minute=9)
+    rate_limits.set_limit(by, tenant="home", principal="colleague", per_minute=2)
+    RateLimit.objects.filter(per_minute=9).update(changed_at=clock.now() + timedelta(minutes=1))
+    limits.load()
+    assert [admitted(owner.caller, 20), admitted(colleague.caller, 20)] == [9, 2]
+    rate_limits.set_limit(by, tenant="home", principal="colleague", per_minute=4)
+    limits.load()
+    assert admitted(colleague.caller, 20) == 4
+    rate_limits.set_limit(by, tenant="home", principal="colleague", per_minute=9)
+    rate_limits.set_limit(by, tenant="home", principal="owner", per_minute=4)
+    limits.load()
+    assert [admitted(owner.caller, 20), admitted(colleague.caller, 20)] == [4, 9], "the sums are the same"
+
+
+def test_a_change_is_applied_that_was_stored_beside_another_one(owner: Person, colleague: Person) -> None:
+    by = Operator("ann", "command")
+    rate_limits.set_limit(by, tenant="home", principal="owner", per_minute=9)
+    rate_limits.set_limit(by, tenant="home", principal="colleague", per_minute=2, burst=2)
+    RateLimit.objects.update(changed_at=clock.now())
+    limits.load()
+    assert admitted(colleague.caller, 20) == 2
+    for values, number in (({"per_minute": 5}, 2), ({"burst": 3}, 3)):
+        RateLimit.objects.filter(burst=2).update(**values)
+        limits.load()
+        assert admitted(colleague.caller, 20) == number
 
 
 def test_rules_that_have_not_changed_are_not_read_again(owner: Person, django_assert_num_queries: Any) -> None:
