@@ -2,7 +2,7 @@
 
 Wrong secrets, codes and tokens are limited by address, together with wrong keys of calls. Right ones are too long to
 guess: the limit keeps guesses from costing the database more than a few lookups. Requests with valid ones spend from
-the rate limits of the client's principal, as its calls do.
+the rate limits of the client's principal, as its calls do. All requests count among the calls of their address.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,13 @@ View = Callable[..., Any]
 
 
 def limit_wrong(view: View) -> View:
-    """Return the view behind the limit."""
+    """Return the view behind the limits by address. It counts the wrong tokens itself that it answers with 200."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         origin = origin_in(request.META)
         try:
+            strangers.check_calls(origin)
             strangers.check_failures(origin)
             response: HttpResponse = view(request, *args, **kwargs)
             if response.status_code == 401 or b'"invalid_grant"' in response.content:

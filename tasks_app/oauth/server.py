@@ -17,13 +17,14 @@ from oauthlib.oauth2 import (
 from oauthlib.oauth2.rfc6749.errors import InvalidRequestError
 from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challenge_method_s256
 
+from tasks_app.callers.peers import origin_in
 from tasks_app.cards.addresses import address_of
 from tasks_app.oauth.secrets import checksum
 from tasks_app.operators.audit import ADMIN, operator_of
 
-ADDRESS, APPROVER = "X-Taskdesk-Address", "X-Taskdesk-Approver"
-"""Names under which oauthlib's requests carry our base address, and the operator at the page. Django's names of headers
-differ, so no client can send them."""
+ADDRESS, APPROVER, ORIGIN = "X-Taskdesk-Address", "X-Taskdesk-Approver", "X-Taskdesk-Origin"
+"""Names under which oauthlib's requests carry our base address, the operator at the page, and the address for limits.
+Django's names of headers differ, so no client can send them."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 """The form of every code challenge of S256 (RFC 7636, 4.2)."""
 
@@ -72,9 +73,10 @@ class Core(OAuthLibCore):  # type: ignore[misc]  # the toolkit ships no types
     """The bridge from Django's requests to oauthlib's."""
 
     def extract_headers(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the headers, with our base address."""
+        """Return the headers, with what the validator needs to know of the request."""
         headers: dict[str, Any] = super().extract_headers(request)
-        return headers | {ADDRESS: address_of(request), APPROVER: operator_of(request, ADMIN)}
+        own = {ADDRESS: address_of(request), APPROVER: operator_of(request, ADMIN), ORIGIN: origin_in(request.META)}
+        return headers | own
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         """Return the form with the digest of an authorization code in its place, as codes are stored."""

@@ -14,7 +14,8 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from tasks_app import clock
 from tasks_app.callers.access import digests
-from tasks_app.limits.rates import SEND_COST
+from tasks_app.limits import strangers
+from tasks_app.limits.rates import LEAST_COST, SEND_COST
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
 from tasks_app.oauth.entries import ISSUE, REVOKE, record
@@ -22,7 +23,7 @@ from tasks_app.oauth.expiry import forget_expired
 from tasks_app.oauth.limits import spend
 from tasks_app.oauth.resources import agent_of
 from tasks_app.oauth.secrets import checksum, family_of
-from tasks_app.oauth.server import ADDRESS, APPROVER
+from tasks_app.oauth.server import ADDRESS, APPROVER, ORIGIN
 from tasks_app.operators.audit import Change, record_acts
 
 CODE_SECONDS = 60
@@ -62,7 +63,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         if not any(hmac.compare_digest(ours, theirs) for ours in stored for theirs in digests(secret)):
             return False
         # A grant stores a token and an entry of the audit, so it costs as much as a message.
-        spend(client.principal, SEND_COST if request.grant_type else 1)
+        spend(client.principal, SEND_COST if request.grant_type else LEAST_COST)
         return True
 
     def _read_credentials(self, request: Any) -> tuple[str, str]:
@@ -154,15 +155,18 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             raise errors.InvalidGrantError(request=request) from None
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Revoke a token of the client, if it has such a token, and record that. Raises TooManyCalls."""
+        """Revoke a token of the client, if it has such a token, and record that. Raises TooManyCalls.
+
+        Any other token is answered alike (RFC 7009, 2.2), and so counts as a wrong one here.
+        """
         mine = {"token_checksum": checksum(token), "application": request.client}
-        is_mine = any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken))
-        if is_mine:
-            _spend_if_public(request.client, 1)
+        if not any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken)):
+            strangers.count_failure(request.headers[ORIGIN])
+            return
+        _spend_if_public(request.client, LEAST_COST)
         with transaction.atomic():
             super().revoke_token(token, token_type_hint, request, *args, **kwargs)
-            if is_mine:
-                record(request, REVOKE)
+            record(request, REVOKE)
 
     def _create_refresh_token(self, request: Any, code: str, access_token: Any, previous: Any) -> Any:
         """Store a refresh token in the family of its predecessor, or of its authorization code."""

@@ -16,7 +16,9 @@ from oauth2_provider.models import AccessToken
 from oauth2_provider.views.base import AuthorizationView, RevokeTokenView, TokenView
 from oauthlib.common import Request
 
+from tasks_app.callers.peers import origin_in
 from tasks_app.cards.addresses import address_of
+from tasks_app.limits import strangers
 from tasks_app.models import OAuthClient
 from tasks_app.oauth.scheme import is_valid
 from tasks_app.oauth.scopes import describe
@@ -123,7 +125,10 @@ def revoke(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_POST
 def introspect(request: HttpRequest) -> HttpResponse:
-    """Describe an access token to a client of the same tenant (RFC 7662). All other tokens are not active."""
+    """Describe an access token to a client of the same tenant (RFC 7662). All other tokens are not active.
+
+    Raises TooManyCalls.
+    """
     core = Token.get_oauthlib_core()
     client = _authenticate(core, request)
     if client is None:
@@ -135,6 +140,8 @@ def introspect(request: HttpRequest) -> HttpResponse:
         .filter(token_checksum=checksum(text), application__principal__tenant_id=client.principal.tenant_id)
         .first()
     )
+    if row is None:
+        strangers.count_failure(origin_in(request.META))
     return JsonResponse(_describe(row, address_of(request)), headers={"Cache-Control": "no-store"})
 
 

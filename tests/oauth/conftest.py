@@ -6,7 +6,9 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -131,15 +133,21 @@ class Site(NamedTuple):
             return dict(client.fetch_token(f"{self.url}/oauth2/token", grant_type="client_credentials", **more))
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("oauth")
+@contextmanager
+def serving(folder: Path, **limits: str) -> Iterator[Site]:
+    """Yield a server with the clients, without limits by address except those that are given."""
     file = folder / "clients.json"
     script = _SCRIPT.format(password=PASSWORD, redirect=REDIRECT, loopback=LOOPBACK, scopes=SCOPES, file=file)
-    more = {"A2A_OAUTH": "true", "A2A_ADDRESS_FAILURES": "0", "A2A_LOGIN_TRIES": "1000"}
+    more = {"A2A_OAUTH": "true", "A2A_ADDRESS_FAILURES": "0", "A2A_LOGIN_TRIES": "1000"} | limits
     with running_server(folder, script=script, **more) as server:
         programs = {name: Program(**values) for name, values in json.loads(file.read_text()).items()}
         yield Site(server, programs, more)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with serving(tmp_path_factory.mktemp("oauth")) as site:
+        yield site
 
 
 @pytest.fixture(scope="session")

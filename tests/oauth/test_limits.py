@@ -1,9 +1,10 @@
-"""The limit of wrong secrets by address."""
+"""The limits of requests to the OAuth server by address."""
 
 import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
@@ -14,13 +15,16 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Principal
 from tasks_app.oauth.limits import limit_wrong, spend
 from tests.conftest import Person
+from tests.oauth.conftest import Site, serving
 
 
 @pytest.fixture(autouse=True)
 def _no_failures() -> Iterator[None]:
     strangers.failures.clear()
+    strangers.calls.clear()
     yield
     strangers.failures.clear()
+    strangers.calls.clear()
 
 
 def post(answer: HttpResponse, peer: str = "192.0.2.1") -> HttpResponse:
@@ -43,6 +47,45 @@ def test_an_address_with_wrong_secrets_has_to_wait_and_others_do_not(settings: A
     assert int(refused["Retry-After"]) > 0
     assert b"wait" in refused.content.lower()
     assert post(right, "192.0.2.2").status_code == 200
+
+
+def test_all_requests_count_among_the_calls_of_their_address(settings: Any) -> None:
+    settings.A2A_ADDRESS_CALLS = 3
+    answers = [post(HttpResponse("{}")) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200] * 3 + [429]
+    assert int(answers[-1]["Retry-After"]) > 0
+    assert post(HttpResponse("{}"), "192.0.2.2").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with serving(tmp_path_factory.mktemp("strict"), A2A_ADDRESS_FAILURES="4") as site:
+        yield site
+
+
+@pytest.mark.storage
+@pytest.mark.parametrize(
+    ("name", "path", "address"),
+    [
+        ("native", "/oauth2/revoke", "127.0.0.2"),
+        ("robot", "/oauth2/revoke", "127.0.0.3"),
+        ("robot", "/oauth2/introspect", "127.0.0.4"),
+    ],
+)
+def test_unknown_tokens_are_limited_by_address(strict: Site, name: str, path: str, address: str) -> None:
+    """Give each case an address of its own, because they share a process."""
+    program, token = strict.programs[name], strict.token()["access_token"]
+    auth = (program.id, program.secret) if program.secret else None
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=address), base_url=strict.url, timeout=30) as client:
+
+        def send(text: str) -> httpx.Response:
+            return client.post(path, data={"token": text, "client_id": program.id}, auth=auth)
+
+        valid = [] if path.endswith("revoke") else [send(token).status_code for _ in range(6)]
+        unknown = [send(f"tda_{number}") for number in range(6)]
+    assert set(valid) <= {200}
+    assert [answer.status_code for answer in unknown] == [200] * 4 + [429] * 2
+    assert int(unknown[-1].headers["Retry-After"]) > 0
 
 
 @pytest.mark.django_db
