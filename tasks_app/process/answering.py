@@ -10,6 +10,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from tasks_app.process.lingering import Lingering
+from tasks_app.process.unchunked import Unchunked
 
 LARGE_DIGITS = 5
 """Digits of the length of a body that may be too large for a stranger."""
@@ -45,6 +46,8 @@ class Answering(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self.current = cycle
+        if cycle.scope["http_version"] == "1.0":
+            cycle.__class__ = Unchunked  # uvicorn lets no other class make its requests.
         refuse = self.refuse_unread if self.reads_head and self.is_large else None
         if refuse is not None and (answer := refuse(cycle.scope)) is not None:
             self._refuse_unread(answer, cycle)

@@ -257,6 +257,35 @@ def test_http_1_0_without_a_host_is_served(server: Server) -> None:
         assert status(received(connection)) == 200
 
 
+def asked_in_1_0(server: Server, method: str) -> tuple[bytes, bytes]:
+    """Return the head and the body of an answer to HTTP/1.0, which takes longer than A2A_PING_SECONDS."""
+    parts = [{"data": {"pause": 1.2 * TIMES["A2A_PING_SECONDS"], "words": 20}}]
+    message = {"messageId": f"1.0 {method}", "role": "ROLE_USER", "parts": parts}
+    params = {"message": message, "metadata": {"agent": "story"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    start = keyed(server, f"Content-Length: {len(body)}").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with wire(server) as connection:
+        connection.sendall(start + body)
+        answer = received(connection)
+    assert status(answer) == 200
+    fields, _, content = answer.partition(b"\r\n\r\n")
+    return fields.lower(), content
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_an_answer_to_http_1_0_has_no_chunks(server: Server, method: str) -> None:
+    fields, content = asked_in_1_0(server, method)
+    assert b"connection: close" in fields
+    assert (b"transfer-encoding" in fields, b"content-length" in fields) == (False, False)
+    if method == "SendMessage":
+        assert content.startswith(b" ")
+        assert json.loads(content)["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    else:
+        assert content.startswith(b"retry: ")
+        assert content.endswith(b"}\n\n"), "no chunk of size 0 follows"
+        assert b"TASK_STATE_COMPLETED" in content
+
+
 def begun(connection: socket.socket) -> None:
     """Read until the stream has begun: what is sent from now on arrives while it is open."""
     data = b""
