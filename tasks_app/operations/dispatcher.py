@@ -179,8 +179,8 @@ def _value_of(step: object, context: Context) -> Awaitable[object]:
     match step:
         case Work():
             return bridge.ask(step, departure=context.departure)
-        case RunQuick(run):
-            return play_quickly(run)
+        case RunQuick(run, owner_id):
+            return play_quickly(run, owner_id)
         case Await(start):
             return start()
         case _:

@@ -75,6 +75,7 @@ class RunQuick(Step[Played], Struct, frozen=True):
     """A call of a quick agent, which gives events or a direct reply."""
 
     run: Run
+    owner_id: int
 
 
 class Await(Step[R], Struct, Generic[R], frozen=True):

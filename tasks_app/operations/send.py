@@ -172,7 +172,7 @@ async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
         read = DoSlowly(lambda: conversation_of(caller.owner_id, context_id, agents=caller.agents), caller.owner_id)
         plan.run.conversation = await read
     try:
-        result = await RunQuick(plan.run)
+        result = await RunQuick(plan.run, plan.key.owner_id)
     except Unavailable:  # The agent had no place for the run. Nothing is stored but the files of the message.
         if plan.files:
             await deletion_of(plan.files)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct
 
@@ -29,11 +29,14 @@ from tasks_app.log_fields import run_fields, words_of
 from tasks_app.runner.driver import Driver
 from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.isolation import ProcessCrashed
+from tasks_app.runner.places import NoPlace, Places
 from tasks_app.runner.play import Accept, play
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 LIMIT = 2.0
-"""Seconds that a quick agent may take."""
+"""Seconds that a quick agent may take, and that a call may wait for a place before."""
 GRACE = 0.1
 """Seconds that an async agent has to end after its cancellation."""
 RETRY_SECONDS = 2
@@ -47,10 +50,6 @@ RunFuture = Future[None] | asyncio.Task[None]
 
 class OutOfTime(Exception):
     """The agent took longer than LIMIT."""
-
-
-class NoPlace(Exception):
-    """All threads of the agent are at work for other calls, or as many runs as it has threads are beyond their time."""
 
 
 class Late(Struct, frozen=True):
@@ -71,8 +70,20 @@ class Threads(ThreadPoolExecutor):
 
     def __init__(self) -> None:
         super().__init__(SLOTS, thread_name_prefix="quick")
+        self.places = Places(SLOTS)
+        """A run in a thread takes its place before, so that the wait for a thread is not part of its time."""
         self.late: dict[RunFuture, Late] = {}
         """Runs beyond their time, by their futures, until they end. That of a sync agent keeps its thread."""
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Begin in a thread, whose end gives the place back."""
+        try:
+            future = super().submit(function, *args, **kwargs)
+        except BaseException:
+            self.places.give_back()
+            raise
+        future.add_done_callback(lambda _: self.places.give_back())
+        return future
 
     def leave(self, run: Run, future: RunFuture, steps: Coroutine[Any, Any, None] | None = None) -> None:
         """Count a run beyond its time until it ends."""
@@ -120,8 +131,8 @@ class Played(Struct, kw_only=True):
     """Characters of the events of the agent."""
 
 
-async def play_quickly(run: Run) -> Played:
-    """Run the agent and return its events. Raises Unavailable when there is no place for it."""
+async def play_quickly(run: Run, owner_id: int) -> Played:
+    """Run the agent for a call of an owner and return its events. Raises Unavailable when there is no place for it."""
     scribe = Scribe(run.task_id, run.context_id, uuid7)
     since = clock.now()
     played = Played(events=[scribe.status(TaskState.WORKING, since)])
@@ -143,7 +154,7 @@ async def play_quickly(run: Run) -> Played:
         events[-1:] = [together] if together else [events[-1], event]
 
     try:
-        await _play_in_time(run, accept)
+        await _play_in_time(run, owner_id, accept)
     except NoPlace:
         log.warning("quick agent %s: all of its %d places are taken", run.agent.name, SLOTS)
         raise Unavailable(retry_after=RETRY_SECONDS) from None
@@ -173,27 +184,22 @@ def _finish(played: Played, replies: list[Reply], scribe: Scribe) -> None:
         played.events.append(scribe.status(TaskState.COMPLETED, clock.now()))
 
 
-async def _play_in_time(run: Run, accept: Accept) -> None:
+async def _play_in_time(run: Run, owner_id: int, accept: Accept) -> None:
     """Play the agent within the limit. Raises its errors, OutOfTime and NoPlace."""
-    threads, has_begun = THREADS[run.agent.name], True
+    threads = THREADS[run.agent.name]
     if len(threads.late) >= SLOTS:
         raise NoPlace
-
-    def leave_thread(thread: Future[None]) -> None:
-        nonlocal has_begun
-        if thread.cancel():
-            has_begun = False
-        else:
-            threads.leave(run, thread)
+    if not run.agent.is_async:
+        await threads.places.take(owner_id, LIMIT)
 
     def expire() -> None:
         run.cancelled = True
 
-    steps = play(run, accept, threads, leave_thread)
+    steps = play(run, accept, threads, lambda thread: threads.leave(run, thread))
     driver = Driver(steps, LIMIT, GRACE)
     driver.on_expiry, driver.on_leave = expire, lambda task: threads.leave(run, task, steps)
     if not await driver:
-        raise OutOfTime if has_begun else NoPlace
+        raise OutOfTime
 
 
 def _is_end(event: Event) -> bool:

@@ -113,9 +113,9 @@ def test_a_call_that_stores_no_task_is_charged_when_its_advance_ends(
 ) -> None:
     budget, play = limit(owner, 1000), dispatcher.play_quickly
 
-    async def busy(run: Any) -> Any:
+    async def busy(run: Any, owner_id: int) -> Any:
         if run.text != "fail":
-            return await play(run)
+            return await play(run, owner_id)
         run.spend("0.125")
         raise Unavailable(1)
 

@@ -316,7 +316,7 @@ def test_a_reservation_of_a_call_that_died_is_given_back_and_that_of_a_stored_ta
 def test_a_quick_agent_that_finds_no_thread_gives_back_what_its_call_reserved(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def busy(run: Any) -> None:
+    async def busy(run: Any, _: int) -> None:
         run.spend("0.125")
         raise Unavailable(1)
 

@@ -66,7 +66,7 @@ def test_a_message_that_no_budget_covers_leaves_no_file(owner: Person) -> None:
 
 
 def test_a_quick_agent_without_a_thread_leaves_no_file(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def busy(_run: Any) -> None:
+    async def busy(*_: Any) -> None:
         raise Unavailable(1)
 
     monkeypatch.setattr("tasks_app.operations.dispatcher.play_quickly", busy)
