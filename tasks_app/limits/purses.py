@@ -114,7 +114,7 @@ class Purse:
         return self.tokens < self.renew_below or now >= self.renew_at
 
     def give_back(self, cost: int, now: float) -> None:
-        """Give back the tokens that were taken for a call of that cost, which another bucket refused."""
+        """Give back the tokens that were taken for a call of that cost, which was refused after that."""
         cost = self.due(cost)
         if now < self.ends:
             self.tokens += cost

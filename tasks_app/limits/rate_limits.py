@@ -4,11 +4,14 @@ A rule is a row of RateLimit, or the default of the settings for callers without
 so that no call asks the database.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from time import monotonic
 
 from django.conf import settings
 from django.db.models import Count, Max, Sum
 
+from a2a.errors import RateLimited, Unavailable
 from a2a.requests import Request, SendMessage
 from tasks_app.callers.access import Caller
 from tasks_app.database.bridge import bridge
@@ -43,6 +46,20 @@ class Limits:
                 for other in purses[:place]:
                     other.give_back(cost, monotonic())
                 raise purse.refusal(cost, monotonic())
+
+    @asynccontextmanager
+    async def paid(self, caller: Caller, cost: int) -> AsyncIterator[None]:
+        """Spend the cost of a call in the name of the caller, which the block makes. Raises TooManyCalls.
+
+        A call that is refused for the moment is made again later, and pays then, so the cost is given back.
+        """
+        await self.spend(caller, cost)
+        try:
+            yield
+        except (RateLimited, Unavailable):
+            for purse in self.purses_of(caller):
+                purse.give_back(cost, monotonic())
+            raise
 
     def pay(self, caller: Caller, cost: int) -> bool:
         """Take the cost of a call out of the only bucket of its caller, if no other process need be asked.

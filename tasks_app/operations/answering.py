@@ -108,9 +108,9 @@ async def _send(turn: Turn, message_id: str, earlier: tuple[str, int] | None) ->
     message = Message(
         message_id=message_id, role=Role.USER, parts=turn.parts, context_id=turn.stream_id, task_id=continued
     )
-    await limits.spend(turn.caller, cost_of_send())
     context = Context(caller=turn.caller, agent=turn.agent)
-    result = await perform(SendMessage(message=message, return_immediately=True), context)
+    async with limits.paid(turn.caller, cost_of_send()):
+        result = await perform(SendMessage(message=message, return_immediately=True), context)
     if not isinstance(result, Answer):
         raise TypeError(f"a send that returns at once gave {type(result).__name__}")
     return result

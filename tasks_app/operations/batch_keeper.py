@@ -233,18 +233,9 @@ async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
 async def _send(turn: Turn, item: BatchItem) -> str | Error:
     """Make the task of an item, or find the one that a process made which died. Return its id, or the error."""
     try:
-        await limits.spend(turn.caller, cost_of_send())
-        message = await _message(turn, item)
-        agent_skills = {"skill": turn.operation} if turn.operation != turn.agent else {}
-        request = SendMessage(
-            message=message,
-            return_immediately=True,
-            queued=True,
-            agent=turn.agent,
-            priority=Priority.LOW if turn.optimization == "resources" else Priority.NORMAL,
-            metadata={"operation": turn.operation, "batch": turn.id, "index": item.place} | agent_skills,
-        )
-        answer = await _perform(request, Context(caller=turn.caller))
+        async with limits.paid(turn.caller, cost_of_send()):
+            request = _request(turn, item, await _message(turn, item))
+            answer = await _perform(request, Context(caller=turn.caller))
         if not isinstance(answer, Answer) or answer.task is None:
             raise TypeError(f"an item that is queued gave {answer!r} in place of a task")
     except Error as error:
@@ -254,6 +245,18 @@ async def _send(turn: Turn, item: BatchItem) -> str | Error:
         log.error("%s/%s failed, reference %s", turn.id, item.place, reference, exc_info=error)
         return Internal(reference=reference)
     return answer.task.id
+
+
+def _request(turn: Turn, item: BatchItem, message: Message) -> SendMessage:
+    agent_skills = {"skill": turn.operation} if turn.operation != turn.agent else {}
+    return SendMessage(
+        message=message,
+        return_immediately=True,
+        queued=True,
+        agent=turn.agent,
+        priority=Priority.LOW if turn.optimization == "resources" else Priority.NORMAL,
+        metadata={"operation": turn.operation, "batch": turn.id, "index": item.place} | agent_skills,
+    )
 
 
 async def _message(turn: Turn, item: BatchItem) -> Message:

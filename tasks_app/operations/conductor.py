@@ -117,7 +117,6 @@ async def _begin(row: Workflow) -> str:
     phase, caller = Phase(row.phase), caller_of_work(row)
     check_permission(caller, "phase", phase.value)
     agent = row.address or agent_of(caller, phase, tuple(orjson.loads(row.agent_types))).name
-    await limits.spend(caller, cost_of_send())
     tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
     message = Message(
         message_id=_message_id(row.pk, phase, tries),
@@ -127,7 +126,8 @@ async def _begin(row: Workflow) -> str:
     )
     metadata = orjson.loads(row.configuration) | {"workflowId": row.name, "sparcPhase": phase.value}
     request = SendMessage(message=message, return_immediately=True, queued=True, agent=agent, metadata=metadata)
-    result = await perform(request, Context(caller=caller))
+    async with limits.paid(caller, cost_of_send()):
+        result = await perform(request, Context(caller=caller))
     if not isinstance(result, Answer) or result.task is None:
         raise TypeError("a queued send that returns at once gives a task")
     add = partial(rows.add_task, row.pk, phase, result.task.id, agent, is_executed=True)

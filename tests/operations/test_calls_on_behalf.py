@@ -9,13 +9,14 @@ from asgiref.sync import async_to_sync
 from msgspec.structs import replace
 
 from a2a.batches import BatchInput, ExecuteBatch
-from a2a.errors import MissingScope, PermissionDenied, TooManyCalls, UnknownAgent
+from a2a.errors import MissingScope, PermissionDenied, RateLimited, TooManyCalls, UnknownAgent
 from a2a.requests import CancelTask, SendToSharedStream, StartSharedStream
 from a2a.shared_streams import ChunkRole
 from a2a.types import Part
 from a2a.workflows import ExecuteWorkflow, Phase, SendInPhase, SetPhase
 from tasks_app.batches.rows import take_turns
 from tasks_app.callers.rules import Rule
+from tasks_app.limits.accounts import Account
 from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import Rate
 from tasks_app.models import AgentAnswer, Batch, BatchItem, Task, Workflow
@@ -35,6 +36,24 @@ def bucket(owner: Person) -> Iterator[None]:
     yield
     limits.rules.clear()
     limits.forget()
+
+
+class Full(Account):
+    """An account that refuses each new task until it has room."""
+
+    has_room = False
+
+    def new_work(self, owner_id: int, agent: str) -> Any:
+        if not self.has_room:
+            raise RateLimited(1)
+        return super().new_work(owner_id, agent)
+
+
+@pytest.fixture
+def full(bucket: None, monkeypatch: pytest.MonkeyPatch) -> Full:
+    account = Full()
+    monkeypatch.setattr("tasks_app.operations.send.account", account)
+    return account
 
 
 def rest_of(who: Person) -> int:
@@ -99,6 +118,48 @@ def test_each_answer_of_a_shared_stream_costs_its_author_a_message(owner: Person
     assert AgentAnswer.objects.filter(task_id__isnull=False).count() == 2
     assert AgentAnswer.objects.get(task_id=None).due_at is not None
     assert rest_of(owner) == 5
+
+
+def test_an_item_that_is_refused_for_the_moment_pays_once(owner: Person, full: Full) -> None:
+    batch_of(owner, "a")
+    due(Batch)
+    (turn,) = take_turns(1, ())
+    for has_room in (False, False, False, True):
+        assert not Task.objects.filter(agent="form-coroutine").exists()
+        full.has_room = has_room
+        async_to_sync(advance)(turn)
+    assert Task.objects.filter(agent="form-coroutine").count() == 1
+    assert rest_of(owner) == 15
+
+
+def test_a_phase_that_is_refused_for_the_moment_pays_once(owner: Person, full: Full) -> None:
+    ask(owner, ExecuteWorkflow(workflow="w", message=message(), phase=Phase.SPECIFICATION))
+    conductor = Conductor()
+    for has_room in (False, False, False, True):
+        assert not Task.objects.exists()
+        full.has_room = has_room
+        due(Workflow)
+        async_to_sync(conductor.step)()
+    assert Task.objects.count() == 1
+    assert rest_of(owner) == 15
+
+
+def test_an_answer_that_is_refused_for_the_moment_pays_once(owner: Person, full: Full) -> None:
+    stream = ask(owner, StartSharedStream(participants=("form-coroutine",)))
+    ask(owner, SendToSharedStream(stream_id=stream.id, parts=(Part(text="x"),), role=ChunkRole.USER))
+
+    async def answers() -> None:
+        moderator = Moderator()
+        await moderator.begin_turns()
+        await asyncio.gather(*moderator.turns)
+
+    for has_room in (False, False, False, True):
+        assert not Task.objects.exists()
+        full.has_room = has_room
+        due(AgentAnswer)
+        async_to_sync(answers)()
+    assert Task.objects.count() == 1
+    assert rest_of(owner) == 15
 
 
 def test_the_cost_is_that_of_the_settings(owner: Person, bucket: None, settings: Any) -> None:
