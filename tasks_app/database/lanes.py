@@ -333,7 +333,10 @@ def _set(future: AnyFuture, result: Any) -> None:
     if future.done():
         return
     try:
-        if isinstance(result, BaseException):
+        if isinstance(result, StopIteration):
+            # asyncio refuses it for its futures, and the other results of the group would be lost.
+            future.set_exception(RuntimeError(f"a work item raised {result!r}"))
+        elif isinstance(result, BaseException):
             future.set_exception(result)
         else:
             future.set_result(result)

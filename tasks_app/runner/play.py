@@ -80,6 +80,9 @@ def _in_thread(run: Run, accept: Accept, loop: asyncio.AbstractEventLoop) -> Non
             _watch(run, give)
         else:
             act_now(run, give)
+    except StopIteration as error:
+        # As in a generator (PEP 479). asyncio gives no future a StopIteration, so the run would wait until its timeout.
+        raise RuntimeError("the agent raised StopIteration") from error
     except (Exception, Stopped):
         raise
     except BaseException as error:

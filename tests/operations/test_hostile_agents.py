@@ -18,7 +18,7 @@ from tasks_app.models import Run as RunRow
 from tasks_app.operations import Context, perform
 from tasks_app.process.main_loop import run_to_end
 from tasks_app.runner.runner import runner
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 from tests.operations.asking import message, sent, shown, streamed, text_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -159,3 +159,27 @@ async def two_kinds(run: Run) -> AsyncIterator[Any]:
     """A heading, then some JSON as text."""
     yield Part(text="# Title", media_type="text/markdown")
     yield Part(text="{}", media_type="application/json")
+
+
+@agent(timeout=PATIENCE)
+def finds_none(run: Run) -> str:
+    """Looks in a thread for what is not there."""
+    return next(text for text in [""] if text == run.text)
+
+
+@agent(quick=True)
+def finds_none_quickly(run: Run) -> str:
+    """Looks inside the call for what is not there."""
+    return next(text for text in [""] if text == run.text)
+
+
+@agent(timeout=PATIENCE)
+async def finds_none_on_a_loop(run: Run) -> str:
+    """Looks on its loop for what is not there."""
+    return next(text for text in [""] if text == run.text)
+
+
+@pytest.mark.parametrize("name", ["finds-none", "finds-none-quickly", "finds-none-on-a-loop"])
+def test_a_stop_iteration_fails_its_task_at_once(owner: Person, name: str) -> None:
+    assert is_failed_with_a_reference(sent(owner, "hello", name))
+    assert "StopIteration" in RunRow.objects.get().traceback

@@ -373,6 +373,17 @@ def test_a_group_that_is_too_large_is_done_in_parts() -> None:
     assert do_group(AtMostTwo, [AtMostTwo(number) for number in range(5)]) == [0, 1, 2, 3, 4]
 
 
+def test_an_item_that_raises_stop_iteration_spares_its_group() -> None:
+    async def settled() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        futures = [loop.create_future() for _ in range(2)]
+        lanes._set_all([(futures[0], StopIteration("none")), (futures[1], "done")])
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    error, result = asyncio.run(settled())
+    assert (repr(error), result) == ("""RuntimeError("a work item raised StopIteration('none')")""", "done")
+
+
 # ------------------------------------------------------------------ keys
 
 
