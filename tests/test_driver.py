@@ -76,6 +76,56 @@ class Story:
             await asyncio.sleep(0)
             self.steps.append("tidy")
 
+    async def tidies_up_within_a_limit(self) -> None:
+        try:
+            await asyncio.sleep(LATE)
+        finally:
+            try:
+                async with asyncio.timeout(SOON):
+                    await asyncio.sleep(LATE)
+            except TimeoutError:
+                self.steps.append("tidy")
+
+    async def tidies_up_beyond_its_limit(self) -> None:
+        async with asyncio.timeout(SOON + GRACE / 4):
+            try:
+                await asyncio.sleep(LATE)
+            finally:
+                try:
+                    await asyncio.sleep(LATE)
+                finally:
+                    self.steps.append("tidy")
+
+    async def tidies_up_in_a_group(self) -> None:
+        async def fails() -> None:
+            await asyncio.sleep(SOON)
+            raise ValueError("the part")
+
+        try:
+            await asyncio.sleep(LATE)
+        finally:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails())
+                try:
+                    await asyncio.sleep(LATE)
+                finally:
+                    self.steps.append("tidy")
+
+    async def is_at_its_own_limit_before(self) -> None:
+        async with asyncio.timeout(SOON / 2):
+            try:
+                await asyncio.sleep(LATE)
+            finally:
+                try:
+                    await asyncio.sleep(LATE)
+                finally:
+                    self.steps.append("tidy")
+
+    async def goes_on_within_a_limit(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SOON + GRACE / 4):
+                await self.goes_on()
+
     async def goes_on(self) -> None:
         while not self.go.is_set():
             with contextlib.suppress(asyncio.CancelledError):
@@ -152,6 +202,10 @@ async def test_an_error_of_the_work_is_raised() -> None:
         (Story.sleeps, []),
         (Story.waits_for_a_part, ["tidy part", "tidy"]),
         (Story.fails_at_its_limit, []),
+        (Story.tidies_up_within_a_limit, ["tidy"]),
+        (Story.tidies_up_beyond_its_limit, ["tidy"]),
+        (Story.tidies_up_in_a_group, ["tidy"]),
+        (Story.is_at_its_own_limit_before, ["tidy"]),
     ],
 )
 async def test_work_that_heeds_its_end_may_tidy_up(work: Work, steps: list[str]) -> None:
@@ -160,9 +214,12 @@ async def test_work_that_heeds_its_end_may_tidy_up(work: Work, steps: list[str])
     assert await drive.end() is False
     assert (story.steps, drive.left, drive.expiries) == (steps, [], 1)
     await asyncio.sleep(0)  # The caller goes on as if it had not been cancelled.
+    task = asyncio.current_task()
+    assert task
+    assert task.cancelling() == 0
 
 
-@pytest.mark.parametrize("work", [Story.goes_on, Story.goes_on_in_rounds])
+@pytest.mark.parametrize("work", [Story.goes_on, Story.goes_on_in_rounds, Story.goes_on_within_a_limit])
 async def test_work_that_goes_on_is_left_behind_and_ends_by_itself(work: Work) -> None:
     story = Story()
     drive = Drive(work(story), SOON)
@@ -215,17 +272,16 @@ async def test_a_caller_that_is_cancelled_waits_for_no_more_than_the_limit() -> 
     await drive.left[0]
 
 
-async def test_a_caller_that_is_cancelled_during_the_grace_waits_no_more() -> None:
+async def test_a_caller_that_is_cancelled_within_the_grace_gets_its_answer() -> None:
     story = Story()
     drive = Drive(story.goes_on(), SOON)
-    drive.driver.grace = LATE
     caller = asyncio.ensure_future(drive.end())
     async with asyncio.timeout(PATIENCE):
         while drive.driver.deadline is None:  # noqa: ASYNC110  # nothing announces it
             await asyncio.sleep(0.001)
         caller.cancel()
-        await asyncio.wait([caller])
-    assert (caller.cancelled(), len(drive.left)) == (True, 1)
+        assert await caller is False
+    assert (caller.cancelling(), len(drive.left)) == (0, 1)
     story.go.set()
     await drive.left[0]
 

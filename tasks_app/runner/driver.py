@@ -19,8 +19,12 @@ class Driver:
     """One coroutine with a limit of time. `await driver` returns whether it has ended in time, and raises its errors.
 
     At the limit it is cancelled, as by `asyncio.timeout`. If it goes on for longer than the grace, it gets an asyncio
-    task of its own. An `asyncio.timeout` that it entered before would then cancel the task of its caller, but by then
-    the call has been answered. Limit and grace are in seconds.
+    task of its own. Limit and grace are in seconds.
+
+    An `asyncio.timeout` or TaskGroup of the coroutine cancels the task of its caller, too. Nothing tells such a
+    cancellation from the caller's own, so each one within the grace counts as the coroutine's, which gets it and has
+    the rest of the grace. A caller that leaves within the grace is answered like any other. A limit that ends after the
+    grace cancels the caller if its task is still at work.
     """
 
     def __init__(self, steps: Steps, seconds: float, grace: float) -> None:
@@ -33,6 +37,8 @@ class Driver:
         self.has_expired = False
         self.deadline: float | None = None
         """The end of the grace, by the clock of the loop, once the coroutine has been cancelled at its limit."""
+        self.earlier = 0
+        """The cancellations of the task that were under way at the limit."""
 
     def __await__(self) -> Generator[Any, Any, bool]:
         try:
@@ -54,12 +60,22 @@ class Driver:
                 raise
         finally:
             timer.cancel()
-        if self.has_expired and task.uncancel() > before:
-            raise asyncio.CancelledError  # The caller was cancelled, too.
+        if self.has_expired:
+            self._take_back(task, before)
         return not self.has_expired
+
+    def _take_back(self, task: asyncio.Task[Any], before: int) -> None:
+        """Take back the cancellation at the limit, and those within the grace. Raises CancelledError if one from before
+        the limit is still under way: the caller was cancelled, too."""
+        rest = max(before, min(self.earlier, task.cancelling() - 1))
+        while task.cancelling() > rest:
+            task.uncancel()
+        if rest > before:
+            raise asyncio.CancelledError
 
     def _expire(self, task: asyncio.Task[Any]) -> None:
         self.has_expired = True
+        self.earlier = task.cancelling()
         self.on_expiry()
         task.cancel()
 
@@ -70,10 +86,7 @@ class Driver:
             try:
                 yield from self._wait(awaited)
             except asyncio.CancelledError as cancellation:
-                if self.deadline is not None:
-                    self._leave(awaited)
-                    raise
-                if self.has_expired:
+                if self.has_expired and self.deadline is None:
                     self.deadline = self.loop.time() + self.grace
                 if awaited is not None and awaited.cancel():
                     continue  # As in a task, the cancellation goes to the future, and comes back from it.

@@ -118,6 +118,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
     def _end_work(self, work: "asyncio.Task[Any]") -> None:
         self.working.discard(work)
         self.silent.discard(work)
+        if work.cancelled():  # An agent inside the call can cancel it, before the id is free.
+            self.calls = {name: call for name, call in self.calls.items() if call is not work}
         self.quiet_since = asyncio.get_running_loop().time()
 
     async def _leave(self) -> None:
