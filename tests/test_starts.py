@@ -1,5 +1,7 @@
-"""Starts of a development server: settings of .env, agents of a folder."""
+"""Starts of a server: settings of .env, bounds of settings, agents of a folder."""
 
+import re
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.environment import read_env_file, text
 from tasks_app import agent_files
+from tasks_app.management.reference.settings import make
 
 
 @pytest.fixture
@@ -53,6 +56,19 @@ def test_a_file_cannot_make_a_production(file: Path) -> None:
 
 def test_without_a_file_nothing_happens(file: Path) -> None:
     read_env_file(file)
+
+
+@pytest.mark.parametrize("name", ["A2A_KEY_HOURS", "A2A_EXCHANGE_DAYS", "A2A_TASK_DAYS", "A2A_QUEUE_HOURS"])
+def test_a_time_that_no_date_can_have_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "99999999")
+    with pytest.raises(ImproperlyConfigured, match=rf"{name} must be at most \d+, not '99999999'"):
+        runpy.run_path("config/sections/retention.py")
+
+
+def test_every_setting_in_days_or_hours_has_an_upper_bound() -> None:
+    times = re.findall(r"`A2A_[A-Z_]+_(?:DAYS|HOURS)` \| ([^|]+) \|", make())
+    assert len(times) > 10
+    assert all(re.fullmatch(r"number from [0-9.]+ to [0-9,]+", kind) for kind in times)
 
 
 @pytest.fixture

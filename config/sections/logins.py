@@ -6,7 +6,7 @@ from config.sections.process import DEVELOPMENT
 A2A_LOGIN_TRIES = whole("A2A_LOGIN_TRIES", 5, 1)
 """Wrong logins as one user of the admin before a lock: 30 s, then twice as long each time, 15 minutes at most. An
 address has four times as many."""
-A2A_SESSION_HOURS = number("A2A_SESSION_HOURS", 12, 0.01)
+A2A_SESSION_HOURS = number("A2A_SESSION_HOURS", 12, 0.01, 876_000)
 """The longest time of a login to the admin."""
 A2A_SESSION_IDLE_MINUTES = number("A2A_SESSION_IDLE_MINUTES", 60, 0.1)
 """The time without a request after which a login to the admin ends."""

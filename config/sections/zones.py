@@ -7,7 +7,7 @@ A2A_ATTACHMENT_BYTES = whole("A2A_ATTACHMENT_BYTES", 10_000_000, 1)
 the call with all its contents before."""
 A2A_SECRET_SECONDS = number("A2A_SECRET_SECONDS", 3600, 1)
 """The time for which a secret in the params of `execute_task` is there for the agent, sealed under `SECRET_KEY`."""
-A2A_USAGE_DAYS = number("A2A_USAGE_DAYS", 90)
+A2A_USAGE_DAYS = number("A2A_USAGE_DAYS", 90, 0, 36_500)
 """The time for which the usage history of zones is stored."""
 A2A_EXECUTION = execution("A2A_EXECUTION")
 """Where the agent `execution` of this deployment has its tasks executed: the address of a Taskdesk server such as

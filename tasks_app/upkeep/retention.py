@@ -10,7 +10,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.sql import on_postgres
 from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
 from tasks_app.upkeep.processes import clock_doubts, process_row, trouble_sources
-from tasks_app.upkeep.routine import Routine
+from tasks_app.upkeep.routine import PATIENCE, Routine
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
 log = logging.getLogger(__name__)
@@ -66,6 +66,8 @@ class Pass:
         """Whether there may be more rows to delete."""
         self.lag = 0.0
         """Seconds by which deleting rows of this kind is behind."""
+        self.failures = 0
+        """The steps in a row that have failed."""
 
     def begin(self) -> None:
         """Go on where the last round ended, or start at the oldest row if that is PASS_SECONDS ago."""
@@ -78,15 +80,17 @@ class Pass:
 
         A step that fails ends the pass until the next round.
         """
-        before = clock.now() - self.kind.age()
         try:
+            before = clock.now() - self.kind.age()
             step = self.deletion.delete_next(before)
         except LockRefused:
             log.info("%s past their time are locked; deleting them later", self.kind.name)
             return self._end()
         except Exception:
             log.exception("deleting %s failed; trying again in %g s", self.kind.name, settings.A2A_SWEEP_SECONDS)
+            self.failures += 1
             return self._end()
+        self.failures = 0
         if step is None:
             return None
         self.more = step.portion.more
@@ -105,11 +109,13 @@ retention_routine = Retention()
 
 
 def troubles() -> list[str]:
-    """Return a sentence when deleting is behind."""
+    """Return sentences about kinds of rows that cannot be deleted, and one when deleting is behind."""
+    failing = [kind_pass.kind.name for kind_pass in retention_routine.passes if kind_pass.failures >= PATIENCE]
+    failed = [f"retention: deleting {name} fails, see the log" for name in failing]
     if process_row.lag is None or process_row.lag <= LAG_LIMIT:
-        return []
+        return failed
     reason = "rows are made faster than they are deleted; shorten the retention, or make the database faster"
-    return [f"retention: rows are deleted {process_row.lag:.0f} s after their time: {reason}"]
+    return [*failed, f"retention: rows are deleted {process_row.lag:.0f} s after their time: {reason}"]
 
 
 trouble_sources.append(troubles)

@@ -6,13 +6,35 @@ from abc import ABC, abstractmethod
 
 from django.conf import settings
 
+from tasks_app.upkeep.processes import trouble_sources
+
 log = logging.getLogger(__name__)
 STOP_SECONDS = 10.0
 """Seconds that the end of the process waits for the round under way."""
+PATIENCE = 2
+"""Rounds in a row that fail before the process reports it: a database that is away for a moment fails one."""
+
+failures: dict[str, int] = {}
+"""The rounds in a row that have failed, by the name of the routine."""
+
+
+def troubles() -> list[str]:
+    """Return a sentence for each routine of this process whose rounds fail."""
+    return [
+        f"{name}: its last {count} rounds have failed, see the log"
+        for name, count in failures.copy().items()
+        if count >= PATIENCE
+    ]
+
+
+trouble_sources.append(troubles)
 
 
 class Routine(ABC):
-    """The thread of a routine. A round that fails is logged, and the next one comes in its time."""
+    """The thread of a routine. A round that fails is logged, and the next one comes in its time.
+
+    The process reports a routine whose rounds go on failing among its troubles.
+    """
 
     name: str
     """The name of the thread."""
@@ -54,8 +76,10 @@ class Routine(ABC):
             self.try_round()
 
     def try_round(self) -> None:
-        """Do the work once. Any error is logged: SystemExit, too, would end the thread for good."""
+        """Do the work once. Any error is logged and counted: SystemExit, too, would end the thread for good."""
         try:
             self.run_round()
+            failures.pop(self.name, None)
         except BaseException:
+            failures[self.name] = failures.get(self.name, 0) + 1
             log.exception("%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)

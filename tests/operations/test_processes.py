@@ -14,8 +14,9 @@ from tasks_app import clock
 from tasks_app.database.sql import on_postgres
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Exchange, Process
-from tasks_app.upkeep import processes
+from tasks_app.upkeep import processes, routine
 from tasks_app.upkeep.processes import ProcessRow, clock_doubts, confirm_clock
+from tasks_app.upkeep.routine import Routine
 from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -167,6 +168,27 @@ def test_the_command_lists_the_processes_and_confirms_the_clock() -> None:
     assert "operator:ann" in {line["name"] for line in lines("--clock-is-right", "--operator", "ann")}
     processes.process_row.write()
     assert clock_doubts() == []
+
+
+def test_a_routine_that_goes_on_failing_is_a_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Routine):
+        name = "broken"
+        title = "the test"
+        fails = True
+
+        def run_round(self) -> None:
+            if self.fails:
+                raise OverflowError("date value out of range")
+
+    monkeypatch.setattr(routine, "failures", {})
+    broken = Broken()
+    broken.try_round()
+    assert processes.troubles() == []
+    broken.try_round()
+    assert processes.troubles() == ["broken: its last 2 rounds have failed, see the log"]
+    broken.fails = False
+    broken.try_round()
+    assert processes.troubles() == []
 
 
 def test_the_version_is_that_of_the_project() -> None:

@@ -36,6 +36,7 @@ from tasks_app.models import (
     Webhook,
 )
 from tasks_app.upkeep import deletion
+from tasks_app.upkeep import retention as module
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
 from tasks_app.upkeep.processes import confirm_clock, process_row
 from tasks_app.upkeep.retention import LAG_LIMIT, Retention, troubles
@@ -236,13 +237,25 @@ def test_a_kind_of_row_that_fails_holds_up_no_other(owner: Person, monkeypatch: 
 
     fill(owner, 1, 40 * DAY)
     retention = Retention()
+    monkeypatch.setattr(module, "retention_routine", retention)
     kind = retention.passes[0].deletion.kind
     retention.passes[0].deletion.kind = replace(kind, delete=fail)
     retention.run_round()
     assert left() == all_of(0) | {"IdempotencyKey": 1}
+    assert troubles() == []
+    retention.run_round()
+    assert troubles() == ["retention: deleting keys fails, see the log"]
     retention.passes[0].deletion.kind = kind
     retention.run_round()
     assert left() == all_of(0)
+    assert troubles() == []
+
+
+def test_a_time_that_cannot_be_reckoned_holds_up_no_other(owner: Person, settings: Any) -> None:
+    settings.A2A_KEY_HOURS = 99_999_999
+    fill(owner, 1, 40 * DAY)
+    Retention().run_round()
+    assert left() == all_of(0) | {"IdempotencyKey": 1}
 
 
 @pytest.mark.django_db(transaction=True)
