@@ -33,6 +33,12 @@ class Refused(APIException):
     default_code = "refused"
 
 
+class OutOfReach(exceptions.PermissionDenied):
+    """Raised for an act on rows of a tenant that the operator may not see."""
+
+    advice = "Ask an administrator for a reach with this tenant: `manage.py a2a users reach NAME --tenant TENANT`."
+
+
 def refuse_by(error: Exception) -> Refused:
     """Return the refusal whose sentence is that of an error, which begins small and has no full stop."""
     text = str(error)
@@ -62,7 +68,7 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
     else:
         problem["detail"] = str(error.detail)
     problem["instance"] = context["request"].path
-    if advice := ADVICE.get(status):
+    if advice := getattr(error, "advice", ADVICE.get(status)):
         problem["advice"] = advice
     headers = {"WWW-Authenticate": header} if (header := getattr(error, "auth_header", "")) else {}
     headers |= {"Retry-After": str(math.ceil(wait))} if (wait := getattr(error, "wait", None)) else {}

@@ -15,6 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 from a2a.dialects.params import read_time
 from a2a.errors import InvalidParams
 from tasks_app.api.paging import Newest
+from tasks_app.api.problems import OutOfReach
 from tasks_app.api.verbs import Verb
 from tasks_app.api.views import View
 from tasks_app.callers.scopes import only_read
@@ -125,9 +126,9 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
         return dict(self.get_serializer(row).data)
 
     def check_tenant(self, name: str) -> None:
-        """Check that the operator may make rows of the tenant. Raises PermissionDenied."""
+        """Check that the operator may make rows of the tenant. Raises OutOfReach."""
         if not reach.may_write(self.request.user, name):
-            raise PermissionDenied(f"The tenant {name} is not one of yours.")
+            raise OutOfReach(f"The tenant {name} is not one of yours.")
 
     def check_proof(self) -> None:
         """Check that the operator may give rights by this request. Raises PermissionDenied."""

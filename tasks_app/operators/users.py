@@ -33,9 +33,17 @@ class NamedReach(Struct, frozen=True, kw_only=True):
     all_tenants: bool = False
     agents: Sequence[str] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it names no tenant and no agent."""
+        return not (self.tenants or self.all_tenants or self.agents)
+
 
 def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach, email: str = "") -> tuple[User, str]:
-    """Make an operator with a random password. Return the user and the password. Raises UserRefused."""
+    """Make an operator with a random password. Return the user and the password. Raises UserRefused.
+
+    An empty reach is not stored, so that the roles decide: an administrator without a reach sees everything.
+    """
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
@@ -46,7 +54,7 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
             raise UserRefused(f"There is a user {name} already: choose another name.")
         user = User.objects.create_user(name, email=email, password=password, is_staff=True)
         _write_roles(user, roles)
-        after = {"roles": sorted(roles)} | _write_reach(user, reach)
+        after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
         record_acts(by, "make", Change(user, {}, after))
     return user, password
 

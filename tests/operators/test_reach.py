@@ -12,7 +12,7 @@ from tasks_app.api.resources import RESOURCES
 from tasks_app.models import Act, ApiKey, Budget, Delivery, Exchange, OperatorReach, Principal, Task, Tenant, Webhook
 from tasks_app.models import Permission as PermissionRow
 from tasks_app.operators import reach, users
-from tasks_app.operators.reach import EVERYTHING, NOTHING, reach_of
+from tasks_app.operators.reach import EVERYTHING, NOTHING, Reach, reach_of
 from tasks_app.operators.roles import ADMINISTRATOR, AGENT_OWNER, AUDITOR, OPERATOR, ROLES, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
@@ -235,6 +235,23 @@ def test_without_a_reach_superusers_and_administrators_see_everything_and_others
     users.set_active(OPS, bob, False)
     assert reach_of(bob) == NOTHING
     assert reach.may_write(ada, "anything")
+
+
+def test_an_operator_who_is_made_without_a_reach_has_none() -> None:
+    root, eve = program(ADMINISTRATOR, reach=NamedReach()), operator(VIEWER, reach=NamedReach())
+    assert not OperatorReach.objects.exists()
+    assert [reach_of(root.user), reach_of(eve)] == [EVERYTHING, NOTHING]
+    assert root.post("keys/", principal="olga").status_code == 201
+    assert len(root.get("keys/").json()["results"]) == 1
+    assert Act.objects.filter(kind="user", object_id=root.user.pk, verb="make").get().after.count("null") == 3
+    users.set_reach(OPS, root.user, NamedReach())
+    assert reach_of(User.objects.get(pk=root.user.pk)) == Reach(frozenset()), "a reach that is taken away is stored"
+
+
+def test_a_tenant_out_of_reach_is_refused_with_advice_about_the_reach(mine: Furniture) -> None:
+    problem = program(ADMINISTRATOR, reach=HERE).post("keys/", principal="olga", tenant="initech").json()
+    assert problem["detail"] == "The tenant initech is not one of yours."
+    assert "users reach NAME --tenant TENANT" in problem["advice"]
 
 
 MAY: dict[str, dict[str, str]] = {
