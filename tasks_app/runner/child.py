@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import os
 import resource
@@ -32,6 +33,7 @@ from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import pipe
 from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
+    NO_PIPE,
     PIECE,
     STOP,
     Cancel,
@@ -68,10 +70,11 @@ def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     _heed_parent_only()
     values = decode_order(order)
     run: Run | None = None
-
-    sending = threading.Lock()
+    sending, own = threading.Lock(), os.getpid()
 
     def send(value: FromChild) -> None:
+        if os.getpid() != own:
+            raise RuntimeError("A fork of the process of an agent cannot act or report costs for its run.")
         with sending:  # Any thread of the agent may report a cost.
             pipe.send(connection, encode(replace(value, cursor=run.inbox.cursor) if run else value))
 
@@ -81,18 +84,29 @@ def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
         threading.Thread(target=_listen, args=(connection, run), name="listen", daemon=True).start()
         _limit_memory(values.memory)
         _act(run, send)
+        if os.getpid() == own:
+            send(Done(warnings=run.drafts.warnings(run.agent.name)))
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException as error:  # noqa: BLE001  # the parent gets any error of an agent
-        agent = registry.get(values.agent)
-        _report(error, agent.retry_on if agent else (), send)
+        code = _report(error, values.agent, send) if os.getpid() == own else _print(error)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
 
 
-def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: Callable[[FromChild], None]) -> None:
+def _print(error: BaseException) -> int:
+    """Print the error of a fork of the agent, which must not end the run, and return the exit code of the fork."""
+    with contextlib.suppress(Exception):
+        traceback.print_exception(error)
+    return 1
+
+
+def _report(error: BaseException, name: str, send: Callable[[FromChild], None]) -> int:
+    """Send the error of an agent, and return the exit code of the process."""
+    agent = registry.get(name)
+    retry_on = agent.retry_on if agent else ()
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     trace = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
@@ -107,7 +121,11 @@ def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: C
             kind, text = "mistake", str(error)
         case MemoryError():
             kind = "memory"
-    send(Raised(kind, text, trace, isinstance(error, retry_on), after))
+    try:
+        send(Raised(kind, text, trace, isinstance(error, retry_on), after))
+    except OSError:
+        return NO_PIPE
+    return 0
 
 
 def _heed_parent_only() -> None:
@@ -197,10 +215,13 @@ def _agent_of(order: Order) -> Agent:
 def _listen(connection: socket, run: Run) -> None:
     """Take in messages for the run. Kill the process and all that it has started when its parent is gone."""
     pieces = Pieces()
-    with contextlib.suppress(OSError):
+    try:
         while piece := connection.recv(PIECE):
             for message in pieces.add(piece):
                 _take_in(decode_to_child(message), run)
+    except OSError as error:
+        if error.errno in (errno.EBADF, errno.ENOTSOCK):  # The agent closed it. The parent lives, and kills the rest.
+            os._exit(NO_PIPE)
     with contextlib.suppress(Exception):  # This process may have no descriptor or memory left.
         kill_offspring(os.getpid(), start_of(os.getpid()))
     os.killpg(0, signal.SIGKILL)
@@ -224,4 +245,3 @@ def _act(run: Run, send: Callable[[FromChild], None]) -> None:
 
     run.spending.on_report = lambda amount: send(Spent(amount))
     act_here(run, give)
-    send(Done(warnings=run.drafts.warnings(run.agent.name)))

@@ -22,6 +22,7 @@ from a2a.run import Action, Failure, Retry, Run
 from tasks_app.runner.fork_server import CONTEXT, cool_down, start_server
 from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
+    NO_PIPE,
     PIECE,
     STOP,
     ActionData,
@@ -274,7 +275,8 @@ def describe_exit(code: int | None) -> str:
     if code is None:
         return "The process of the agent closed its pipe and goes on."
     if code >= 0:
-        return f"The process of the agent ended by itself, with the exit code {code}."
+        cause = ": it has closed the pipe to its worker" if code == NO_PIPE else ""
+        return f"The process of the agent ended by itself, with the exit code {code}{cause}."
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
     cause = ", perhaps by the kernel for want of memory" if -code == signal.SIGKILL else ""
     return f"The process of the agent was ended by {name}{cause}."

@@ -21,6 +21,8 @@ RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
 STOP = signal.SIGUSR1
 """The signal by which a process orders its child to stop. A supervisor may send SIGTERM to the child as well, when it
 stops the whole service: the child then goes on, because its parent gives it a grace."""
+NO_PIPE = 113
+"""The exit code of a child that cannot use its pipe any more."""
 PIECE = 65_536
 """Bytes of a piece, at most."""
 MARGIN = 1_000_000

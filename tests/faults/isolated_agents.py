@@ -237,6 +237,34 @@ def starts_processes(run: Run) -> Iterator[Any]:
     program.wait()
 
 
+@agent(isolation="process", timeout=60)
+def forks(run: Run, how: str) -> Iterator[Any]:
+    """Has a fork that does not leave the code of the agent."""
+    reader, writer = os.pipe()
+    if fork := os.fork():
+        os.close(writer)
+        os.read(reader, 1)  # until the fork has ended
+        yield {"status": os.waitpid(fork, 0)[1]}
+    else:
+        match how:
+            case "raises":
+                raise RuntimeError("only in the fork")
+            case "yields":
+                yield "from the fork"
+            case "spends":
+                run.spend("0.25")
+
+
+@agent(isolation="process", timeout=60)
+def closes_all(run: Run, how: str) -> Iterator[Any]:
+    """Closes all descriptors of its process."""
+    yield {"pid": os.getpid()}
+    os.closerange(0, 1000)
+    if how == "waits":
+        time.sleep(2)  # Some kernels wake the thread that listens at the pipe.
+    yield "more"
+
+
 @agent(isolation="process", timeout=2)
 def ends_too_late(run: Run) -> Iterator[Any]:
     """Sleeps beyond its timeout."""

@@ -179,6 +179,25 @@ async def test_a_crash_is_a_failed_attempt_with_its_last_words_and_fails_nobody_
             assert state(await ended(caller, task_id)) == "TASK_STATE_COMPLETED"
 
 
+@pytest.mark.parametrize("how", ["raises", "yields", "spends", "returns"])
+async def test_a_fork_of_an_isolated_agent_does_nothing_for_its_run(node: Node, how: str) -> None:
+    async with client(node) as caller:
+        task = await ended(caller, await caller.send("forks", how=how))
+        assert state(task) == "TASK_STATE_COMPLETED"
+        (artifact,) = task["artifacts"]
+        (part,) = artifact["parts"]
+        assert part["data"] == {"status": 0 if how == "returns" else 256}
+
+
+@pytest.mark.parametrize("how", ["goes on", "waits"])
+async def test_an_agent_that_closes_its_descriptors_is_said_to_have_done_so(node: Node, how: str) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send("closes-all", how=how)
+        assert words(await ended(caller, task_id)).startswith("The agent's process crashed. Reference: ")
+    (run,) = (await node.shown(task_id))["runs"]
+    assert "the exit code 113: it has closed the pipe to its worker" in run["traceback"]
+
+
 async def test_an_agent_that_crashed_is_called_again_as_often_as_it_may(node: Node) -> None:
     async with client(node) as caller:
         task_id = await caller.send("crashes-once")
