@@ -1,4 +1,4 @@
-"""Entries of the audit for what clients do at our OAuth server: tokens issued, and tokens revoked by their clients."""
+"""Entries of the audit for what happens at our OAuth server: tokens issued, revoked by their clients, or used twice."""
 
 from typing import Any
 
@@ -6,18 +6,21 @@ from django.conf import settings
 
 from tasks_app import clock
 from tasks_app.ids import uuid7
-from tasks_app.models import AuditEntry
+from tasks_app.models import AuditEntry, OAuthClient
 from tasks_app.oauth.server import APPROVER
 
 ISSUE, REVOKE = "oauth2/token", "oauth2/revoke"
 """The methods in entries: the paths of the endpoints."""
+REUSE = "oauth2/reuse"
+"""The method in entries of tokens that ended, because a code or a refresh token was used twice."""
 
 
-def record(request: Any, method: str) -> None:
-    """Store an entry for the client of oauthlib's request, in the transaction of the change. It names no token."""
+def record(request: Any, method: str, client: OAuthClient | None = None) -> None:
+    """Store an entry in the transaction of the change, by default for the client of oauthlib's request. It names no
+    token."""
     if not settings.A2A_AUDIT:
         return
-    client, visitor = request.client, request.headers[APPROVER]
+    client, visitor = client or request.client, request.headers[APPROVER]
     AuditEntry.objects.create(
         id=uuid7(),
         created_at=clock.now(),
@@ -29,6 +32,6 @@ def record(request: Any, method: str) -> None:
         peer=visitor.peer,
         door="http",
         method=method,
-        outcome="result",
+        outcome="error" if method == REUSE else "result",
         trace=visitor.trace or "",
     )

@@ -6,8 +6,10 @@ import hmac
 from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote_plus
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from oauth2_provider.models import AccessToken, Grant, RefreshToken, redirect_to_uri_allowed
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
@@ -18,7 +20,7 @@ from tasks_app.limits import strangers
 from tasks_app.limits.rates import LEAST_COST, SEND_COST
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
-from tasks_app.oauth.entries import ISSUE, REVOKE, record
+from tasks_app.oauth.entries import ISSUE, REUSE, REVOKE, record
 from tasks_app.oauth.expiry import forget_expired
 from tasks_app.oauth.limits import spend
 from tasks_app.oauth.resources import agent_of
@@ -123,7 +125,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             return is_valid
         family = family_of(code)
         if RefreshToken.objects.filter(token_family=family, application=client).exists():
-            RefreshToken.revoke_family(family)
+            _end_family(request, family, client)
         return False
 
     # --------------------------------------------------------------- tokens
@@ -131,11 +133,16 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     def validate_refresh_token(
         self, refresh_token: str, client: OAuthClient, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return whether the refresh token is the client's, unused, and of a user who may still log in.
+        """Return whether the refresh token is the client's, unused, and of a user who may still log in. A second use
+        revokes all tokens of its family, whichever client sends it (RFC 9700, 4.14.2).
 
         Raises TooManyCalls. The token is still valid then.
         """
-        is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
+        with transaction.atomic():
+            # The toolkit revokes the family too, but records nothing. The lock keeps other requests from using the
+            # token between the two looks at it.
+            _end_if_used(request, refresh_token)
+            is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
         if is_valid:
             _spend_if_public(client, SEND_COST)
         return bool(is_valid)
@@ -151,7 +158,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
                 record(request, ISSUE)
                 forget_expired(request.client)
         except Reused:
-            RefreshToken.revoke_family(instance.token_family)
+            _end_family(request, instance.token_family, request.client)
             raise errors.InvalidGrantError(request=request) from None
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -211,3 +218,21 @@ def _spend_if_public(client: OAuthClient, cost: int) -> None:
 def _lock_unused(pk: int) -> bool:
     """Lock a refresh token. Return false if it was used or revoked meanwhile."""
     return RefreshToken.objects.select_for_update().filter(pk=pk, revoked=None).first() is not None
+
+
+def _end_if_used(request: Any, refresh_token: str) -> None:
+    """Lock a refresh token. If it was used or revoked, end its family."""
+    rows = RefreshToken.objects.select_for_update(of=("self",)).select_related("application__principal__tenant")
+    row = rows.filter(token_checksum=checksum(refresh_token)).order_by(F("revoked").desc(nulls_first=True)).first()
+    if row is not None and row.revoked is not None:
+        _end_family(request, row.token_family, row.application)
+
+
+def _end_family(request: Any, family: UUID, client: OAuthClient) -> None:
+    """Revoke all tokens of a family, which are of the client, and record that if any of them was valid until now."""
+    with transaction.atomic():
+        valid = RefreshToken.objects.select_for_update().filter(token_family=family, revoked=None).order_by("pk")
+        has_valid = bool(list(valid))
+        RefreshToken.revoke_family(family)
+        if has_valid:
+            record(request, REUSE, client)
