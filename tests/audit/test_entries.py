@@ -21,6 +21,7 @@ from tests.support.triggers import unguarded
 from tests.transports.exchanges.calls import LATER, Post, call, new, old, task_id
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+on_sqlite_alone = pytest.mark.skipif(on_postgres(), reason="PostgreSQL replaces no row")
 on_postgres_alone = pytest.mark.skipif(not on_postgres(), reason="SQLite has neither")
 HOUR = timedelta(hours=1)
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -33,6 +34,12 @@ def _begin_empty(service: None) -> None:
     assert recorder.drain(PATIENCE)
     with unguarded(), connection.cursor() as cursor:
         cursor.execute("delete from tasks_app_auditentry")
+
+
+def add_act() -> None:
+    Act.objects.create(
+        at="2026-01-01T00:00:00Z", operator="x", door="admin", verb="v", kind="k", object_id="1", name="n"
+    )
 
 
 def entries(number: int) -> list[AuditEntry]:
@@ -193,15 +200,64 @@ def test_the_entry_stays_when_the_record_of_the_call_is_refused(post: Post, monk
 @pytest.mark.parametrize("model", [AuditEntry, Act])
 def test_the_database_refuses_to_change_or_delete(post: Post, model: Any, statement: str) -> None:
     post(new(agent="quick-function"))
-    Act.objects.create(
-        at="2026-01-01T00:00:00Z", operator="x", door="admin", verb="v", kind="k", object_id="1", name="n"
-    )
+    add_act()
     with pytest.raises(DatabaseError, match="retention"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement.format(model._meta.db_table))
     assert model.objects.count() == 1
     for act in (model.objects.get().delete, model.objects.all().delete, lambda: model.objects.update(door="x")):
         with pytest.raises(TypeError, match=r"are not \w+"):
             act()
+
+
+@on_sqlite_alone
+@pytest.mark.parametrize("statement", ["insert or replace", "replace", "insert or ignore", "insert"])
+@pytest.mark.parametrize(("model", "key"), [(AuditEntry, "id"), (AuditEntry, "rowid"), (Act, "id")])
+def test_the_database_replaces_no_row(post: Post, model: Any, key: str, statement: str) -> None:
+    post(new(agent="quick-function"))
+    add_act()
+    table, before = model._meta.db_table, list(model.objects.values())
+    others = [field.column for field in model._meta.concrete_fields if field.column not in {"id", "door"}]
+    forged = {column: column for column in (key, *others)} | {"door": "'forged'"}
+    if key == "rowid":
+        forged["id"] = "'other'"
+    with pytest.raises(DatabaseError, match="this id is taken"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"{statement} into {table} ({', '.join(forged)}) select {', '.join(forged.values())} from {table}"  # noqa: S608
+        )
+    assert list(model.objects.values()) == before
+
+
+@on_sqlite_alone
+def test_a_row_with_an_odd_id_stops_no_further_ones(post: Post) -> None:
+    columns = "rowid, id, created_at, caller_id, caller, tenant_id, tenant, credential, door, method, outcome"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"insert into tasks_app_auditentry ({columns}, exchange_id) "  # noqa: S608
+            "values (-1, 'x', '2026-01-01', 1, '', 1, '', '', '', '', '', '')"
+        )
+    Act.objects.create(id=-1, at="2026-01-01T00:00:00Z", operator="", door="", verb="", kind="", object_id="", name="")
+    post(new(agent="quick-function"))
+    add_act()
+    entries(2)
+    assert Act.objects.count() == 2
+
+
+@on_sqlite_alone
+def test_the_triggers_of_ids_are_undone_and_made_again(post: Post) -> None:
+    ids = import_module("tasks_app.migrations.0067_audit_ids")
+    post(new(agent="quick-function"))
+    again = "insert or ignore into tasks_app_auditentry select * from tasks_app_auditentry"
+    try:
+        with connection.schema_editor() as editor:
+            ids.unguard(apps, editor)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(again)
+    finally:
+        with connection.schema_editor() as editor:
+            ids.guard(apps, editor)
+    with pytest.raises(DatabaseError, match="this id is taken"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(again)
+    entries(1)
 
 
 def test_the_triggers_are_undone_and_made_again(post: Post) -> None:
@@ -241,9 +297,7 @@ def test_the_triggers_are_undone_and_made_again(post: Post) -> None:
 )
 def test_a_permit_opens_neither_young_entries_nor_acts(post: Post, model: Any, statement: str) -> None:
     post(new(agent="quick-function"))
-    Act.objects.create(
-        at="2026-01-01T00:00:00Z", operator="x", door="admin", verb="v", kind="k", object_id="1", name="n"
-    )
+    add_act()
     with pytest.raises(DatabaseError, match="retention"), permit_deletion(), connection.cursor() as cursor:
         cursor.execute(statement.format(model._meta.db_table))
     assert model.objects.count() == 1
