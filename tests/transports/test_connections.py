@@ -293,6 +293,15 @@ def begun(connection: socket.socket) -> None:
         data += connection.recv(65_536)
 
 
+def test_a_client_that_closes_its_side_has_left(server: Server) -> None:
+    with wire(server) as connection:
+        connection.sendall(streamed(server))
+        begun(connection)
+        connection.settimeout(SLACK)  # The agent works for longer.
+        connection.shutdown(socket.SHUT_WR)
+        assert b"0\r\n\r\n" not in received(connection), "the stream is cut, not ended"
+
+
 def test_bytes_behind_an_open_stream_stay_with_the_client(server: Server) -> None:
     with wire(server) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
