@@ -81,13 +81,21 @@ _MAKERS = {Say: "status", Ask: "ask", Chunk: "artifact", Reply: "reply", Reject:
 """The method of Run that builds each action."""
 
 
-class Failure(Exception):
-    """An exception by which an agent fails its task in its own words. The caller reads the text."""
+def plain_text(value: object) -> str:
+    """Return the value as text that UTF-8 can encode, with a question mark for each lone surrogate."""
+    return str(value).encode("utf-8", "replace").decode()
 
-    def __init__(self, text: str, *, reason: str = "") -> None:
-        super().__init__(text)
-        self.text = text
-        self.reason = reason
+
+class Failure(Exception):
+    """An exception by which an agent fails its task in its own words. The caller reads the text.
+
+    Any other value is taken as `str` gives it, for example `raise Failure(error)`.
+    """
+
+    def __init__(self, text: object, *, reason: object = "") -> None:
+        self.text = plain_text(text)
+        super().__init__(self.text)
+        self.reason = plain_text(reason)
         """The reason of an error of a2a/errors.py, by which languages whose calls are the work tell the failure."""
 
 
@@ -99,12 +107,12 @@ class Retry(Failure):
     """
 
     def __init__(
-        self, text: str = "The agent cannot do it at the moment.", *, after: float | None = None, reason: str = ""
+        self, text: object = "The agent cannot do it at the moment.", *, after: float | None = None, reason: object = ""
     ) -> None:
         super().__init__(text, reason=reason)
         if after is not None and not 0 <= after < float("inf"):
             raise ValueError(f"Retry(after=...) takes a number of seconds from 0, not {after!r}")
-        self.after = after
+        self.after = None if after is None else float(after)
 
 
 class BudgetSpent(Failure):

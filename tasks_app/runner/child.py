@@ -31,6 +31,7 @@ from tasks_app.files import run_files
 from tasks_app.memory.runs import RunMemory
 from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import pipe
+from tasks_app.runner.failures import judge_safely, text_of, trace_of
 from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
     NO_PIPE,
@@ -51,6 +52,7 @@ from tasks_app.runner.pipe import (
     encode,
     pack,
 )
+from tasks_app.runner.stopped import exception_of
 
 PR_SET_PDEATHSIG = 1
 RESERVE = 16_000_000
@@ -89,7 +91,7 @@ def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException as error:  # noqa: BLE001  # the parent gets any error of an agent
-        code = _report(error, values.agent, send) if os.getpid() == own else _print(error)
+        code = _report(exception_of(error), values.agent, send) if os.getpid() == own else _print(error)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -103,29 +105,32 @@ def _print(error: BaseException) -> int:
     return 1
 
 
-def _report(error: BaseException, name: str, send: Callable[[FromChild], None]) -> int:
+def _report(error: Exception, name: str, send: Callable[[FromChild], None]) -> int:
     """Send the error of an agent, and return the exit code of the process."""
     agent = registry.get(name)
     retry_on = agent.retry_on if agent else ()
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    trace = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
+    try:
+        send(judge_safely(error, lambda raised: _raised(raised, retry_on)))
+    except OSError:
+        return NO_PIPE
+    return 0
+
+
+def _raised(error: Exception, retry_on: tuple[type[Exception], ...]) -> Raised:
     kind: RaisedKind = "error"
     text, after = "", None
     match error:
         case Retry():
-            kind, text, after = "retry", error.text, error.after
+            kind, text, after = "retry", text_of(error), error.after
         case Failure():
-            kind, text = "failure", error.text
+            kind, text = "failure", text_of(error)
         case AgentMistake():
             kind, text = "mistake", str(error)
         case MemoryError():
             kind = "memory"
-    try:
-        send(Raised(kind, text, trace, isinstance(error, retry_on), after))
-    except OSError:
-        return NO_PIPE
-    return 0
+    return Raised(kind, text, trace_of(error), isinstance(error, retry_on), after)
 
 
 def _heed_parent_only() -> None:

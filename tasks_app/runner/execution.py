@@ -30,25 +30,16 @@ from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.runner import retries
+from tasks_app.runner.failures import explain, failed_row, judge_safely
 from tasks_app.runner.isolation import NotStarted, ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.money import pay_again
 from tasks_app.runner.play import play
 from tasks_app.runner.preparing import prepare_run
-from tasks_app.runner.quick import explain, failed_row, warn_of
-from tasks_app.runner.retries import (
-    Attempt,
-    Verdict,
-    is_transient,
-    judge_error,
-    judge_interruption,
-    judge_loss,
-    judge_outage,
-    judge_release,
-    judge_timeout,
-)
+from tasks_app.runner.quick import warn_of
+from tasks_app.runner.retries import Attempt, Verdict, is_transient
 from tasks_app.runner.seat import Seat
-from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed
+from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed, exception_of
 from tasks_app.runner.store import AWAY
 from tasks_app.runner.writer import Ending, Writer
 
@@ -81,7 +72,7 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         """The reason why it was stopped from outside."""
-        self.crash: AgentCrashed | None = None
+        self.crash: Exception | None = None
         """The error of a run that was stopped because it crashed."""
         self.was_called = False
         """True once the agent's function was called, so that this attempt counts."""
@@ -143,8 +134,7 @@ class Execution:
         """Fail because an asyncio task or a callback of the agent raised an exception that ends loops. Called on the
         thread of its loop."""
         if not self.finishing and not self.stop:
-            self.crash = AgentCrashed(repr(error))
-            self.crash.__cause__ = error
+            self.crash = exception_of(error)
             self._stop("crashed")
 
     def _stop(self, why: Stop) -> None:
@@ -220,7 +210,7 @@ class Execution:
             if self.crash and self.stop != "lost":
                 return self._failed(self.crash)
             if self.stop == "cut off":
-                return self._ending_by(judge_outage(self._attempt, settings.A2A_LEASE_SECONDS))
+                return self._ending_by(retries.judge_outage(self._attempt, settings.A2A_LEASE_SECONDS))
             if self.stop == "released":
                 await asyncio.shield(self.give_back())
             else:
@@ -262,7 +252,7 @@ class Execution:
         fields = run_fields(self.task_id, read.agent, f"it {what}")
         log.warning("task %s fence %d: agent %s %s", self.task_id, read.fence, read.agent, what, extra=fields)
         row = replace(self._row(TaskState.FAILED.value), traceback=stack)
-        return Ending(judge_timeout(self._attempt, read.timeout, how).event, row)
+        return Ending(retries.judge_timeout(self._attempt, read.timeout, how).event, row)
 
     async def _prepare(self, scribe: Scribe) -> Run:
         if self.agent is None:
@@ -291,6 +281,9 @@ class Execution:
         )
 
     def _failed(self, error: Exception) -> Ending:
+        return judge_safely(error, self._judge)
+
+    def _judge(self, error: Exception) -> Ending:
         """Judge an error of the agent: the end of the task, or a pause before the next attempt."""
         if isinstance(error, NotStarted):
             return self._postpone("The process of the agent could not be started.", error.__cause__)
@@ -299,7 +292,7 @@ class Execution:
         words, reference = explain(f"task {self.task_id} fence {self.read.fence}", self.task_id, self.read.agent, error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may succeed.
         transient = isinstance(error, AgentCrashed) or is_transient(self.agent, error) or is_transient_there(error)
-        verdict = judge_error(self._attempt, error, words, transient=transient)
+        verdict = retries.judge_error(self._attempt, error, words, transient=transient)
         row = failed_row(self.task_id, self.read.fence, self.worker, self.since, reference, error)
         if isinstance(error, ProcessCrashed):
             row = replace(row, outcome="crashed")
@@ -308,7 +301,9 @@ class Execution:
     def _postpone(self, why: str, cause: BaseException | None) -> Ending:
         """Release the task, and have it claimed again after a pause, because of a fault of this process."""
         log.warning("task %s fence %d: its agent was not called. %s %r", self.task_id, self.read.fence, why, cause)
-        return self._ending_by(judge_release(self._attempt, why))._replace(delay=retries.spread(retries.BACKOFF))
+        return self._ending_by(retries.judge_release(self._attempt, why))._replace(
+            delay=retries.spread(retries.BACKOFF)
+        )
 
     def _ending_by(self, verdict: Verdict) -> Ending:
         return Ending(verdict.event, self._row(verdict.outcome), verdict.delay, verdict.attempts)
@@ -320,9 +315,9 @@ class Execution:
         # A thread that has not begun with the agent never will.
         never_began = self.seat.work is not None and self.seat.work.cancel()
         if self.was_called and not never_began:
-            verdict = judge_interruption(self._attempt)
+            verdict = retries.judge_interruption(self._attempt)
         else:
-            verdict = judge_release(self._attempt, "The server is going down.")
+            verdict = retries.judge_release(self._attempt, "The server is going down.")
         await self._end_outside(self._ending_by(verdict))
 
     async def overrun(self, how: str, stack: str) -> None:
@@ -337,7 +332,7 @@ class Execution:
     async def end_with_loop(self) -> None:
         """Judge the run as lost, because the thread of its loop has ended. Called on another loop."""
         if self.stop != "lost" and self.task and not self.task.done():
-            lost = self._ending_by(judge_loss(self._attempt))
+            lost = self._ending_by(retries.judge_loss(self._attempt))
             await self._end_outside(self._failed(self.crash) if self.crash else lost)
             self.stop = "lost"
 

@@ -11,7 +11,7 @@ from a2a.mistakes import WrongValue
 from a2a.run import Action, Run
 from a2a.scribe import ends_run
 from tasks_app.runner.isolation import actions_of
-from tasks_app.runner.stopped import AgentCrashed, Stopped
+from tasks_app.runner.stopped import Stopped, exception_of
 
 Accept = Callable[[Action], Awaitable[None]]
 Leave = Callable[["Future[None]"], object]
@@ -37,7 +37,7 @@ async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None =
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
-        raise AgentCrashed(repr(error)) from error
+        raise exception_of(error) from error
 
 
 async def _play(run: Run, accept: Accept, threads: Threads, leave: Leave | None) -> None:
@@ -86,7 +86,7 @@ def _in_thread(run: Run, accept: Accept, loop: asyncio.AbstractEventLoop) -> Non
     except (Exception, Stopped):
         raise
     except BaseException as error:
-        raise AgentCrashed(repr(error)) from error
+        raise exception_of(error) from error
 
 
 def _watch(run: Run, give: GiveNow) -> None:

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import secrets
 import time
-import traceback
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,8 +14,7 @@ from msgspec import Struct
 from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.errors import Timeout, Unavailable
 from a2a.events import Event, status_of
-from a2a.mistakes import AgentMistake
-from a2a.run import Action, Failure, Reply, Run
+from a2a.run import Action, Reply, Run
 from a2a.scribe import Scribe, merge
 from a2a.states import TaskState
 from a2a.types import Message
@@ -25,10 +22,10 @@ from tasks_app import clock
 from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.files import has_large, store_action
 from tasks_app.ids import uuid7
-from tasks_app.log_fields import run_fields, words_of
+from tasks_app.log_fields import run_fields
 from tasks_app.runner.driver import Driver
+from tasks_app.runner.failures import explain, failed_row, judge_safely, reason_of
 from tasks_app.runner.growth import added_size, check_growth
-from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.places import NoPlace, Places
 from tasks_app.runner.play import Accept, play
 
@@ -165,14 +162,18 @@ async def play_quickly(run: Run, owner_id: int) -> Played:
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, Timeout.reason))
         return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
-        sentence, reference = explain(f"quick agent: task {run.task_id}", run.task_id, run.agent.name, error)
-        reason = error.reason if isinstance(error, Failure) else ""
-        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, reason))
-        played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
+        judge_safely(error, lambda raised: _fail(played, run, scribe, since, raised))
         return played
     warn_of(run)
     _finish(played, replies, scribe)
     return played
+
+
+def _fail(played: Played, run: Run, scribe: Scribe, since: datetime, error: Exception) -> None:
+    sentence, reference = explain(f"quick agent: task {run.task_id}", run.task_id, run.agent.name, error)
+    event = scribe.explain(TaskState.FAILED, clock.now(), sentence, reason_of(error))
+    played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
+    played.events.append(event)
 
 
 def _finish(played: Played, replies: list[Reply], scribe: Scribe) -> None:
@@ -213,34 +214,3 @@ def warn_of(run: Run) -> str:
     for sentence in warnings:
         log.warning("%s", sentence)
     return "\n".join(warnings)
-
-
-def failed_row(task_id: str, fence: int, worker: str, since: datetime, reference: str, error: Exception) -> RunRow:
-    """Return the row of a run whose agent raised an error. No other row has the traceback."""
-    lines = [str(error)] if isinstance(error, AgentMistake) else traceback.format_exception(error)
-    trace = "".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return RunRow(
-        task_id=task_id,
-        fence=fence,
-        worker=worker,
-        started_at=since,
-        ended_at=clock.now(),
-        outcome=TaskState.FAILED.value,
-        reference=reference,
-        traceback=trace.encode("utf-8", "replace").decode(),
-    )
-
-
-def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, str]:
-    """Log an error of an agent. Return the text for its caller, and the reference to the log; empty for a Failure."""
-    if isinstance(error, Failure):
-        log.warning("%s failed in its own words", who, extra=run_fields(task_id, agent, error.text))
-        return error.text, ""
-    reference = secrets.token_hex(6)
-    fields = run_fields(task_id, agent, words_of(error), reference)
-    if isinstance(error, AgentMistake):
-        log.error("%s failed, reference %s: %s", who, reference, error, extra=fields)
-    else:
-        log.error("%s failed, reference %s", who, reference, exc_info=error, extra=fields)
-    what = "The agent's process crashed." if isinstance(error, ProcessCrashed) else "The agent failed."
-    return f"{what} Reference: {reference}", reference

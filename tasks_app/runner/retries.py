@@ -14,6 +14,7 @@ from a2a.scribe import Scribe
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.ids import uuid7
+from tasks_app.runner.failures import reason_of
 
 BACKOFF = 1.0
 """Seconds before the second attempt of an agent that is not registered in this process."""
@@ -98,13 +99,11 @@ def judge_timeout(attempt: Attempt, timeout: float, how: str = "") -> Verdict:
 def judge_error(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
     """Judge an attempt whose agent raised an error. `words` is the text for the caller."""
     if not transient:
-        reason = error.reason if isinstance(error, Failure) else ""
-        return Verdict(_status(attempt, TaskState.FAILED, words, reason), TaskState.FAILED.value)
+        return Verdict(_status(attempt, TaskState.FAILED, words, reason_of(error)), TaskState.FAILED.value)
     prefix = f"Attempt {attempt.number} of {attempt.most} failed"
     if attempt.is_last:
         sentence = words if attempt.most == 1 else f"{prefix}: {words}"
-        reason = error.reason if isinstance(error, Failure) else ""
-        return Verdict(_status(attempt, TaskState.FAILED, sentence, reason), TaskState.FAILED.value)
+        return Verdict(_status(attempt, TaskState.FAILED, sentence, reason_of(error)), TaskState.FAILED.value)
     delay = pause(attempt, error.after if isinstance(error, Retry) else None)
     sentence = f"{prefix}: {words.rstrip('.')}; tried again in {_seconds(delay)}."
     return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), TaskState.FAILED.value, delay=delay)

@@ -19,3 +19,12 @@ class WriteFailed(Stopped):
 
 class AgentCrashed(Exception):
     """The agent ended its process, or raised an exception that ends a thread, a loop or a process: SystemExit."""
+
+
+def exception_of(error: BaseException) -> Exception:
+    """Return the error of an agent as an Exception: AgentCrashed in place of one that would end a thread or process."""
+    if isinstance(error, Exception):
+        return error
+    crash = AgentCrashed(repr(error))
+    crash.__cause__ = error
+    return crash

@@ -1,15 +1,16 @@
 """An agent that raises Failure fails in its own words, queued or quick; operators still see where."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from a2a.agents import agent
-from a2a.run import Failure, Run
+from a2a.run import Failure, Retry, Run
 from tasks_app import models
 from tests.conftest import Person
-from tests.operations.asking import sent, text_of, words
+from tests.operations.asking import data, sent, text_of, words
 from tests.support.agents import SECRET
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -61,3 +62,69 @@ def test_the_caller_reads_the_sentence_and_the_operator_the_traceback(
     assert SECRET in run.traceback
     assert f"task {task.id}" in caplog.text
     assert "failed in its own words" in caplog.text
+
+
+class Strange(Failure):
+    """A failure of a class that does not call `super().__init__`."""
+
+    def __init__(self) -> None:
+        self.reason = 7  # type: ignore[assignment]  # the mistake
+
+
+class Unreadable(Exception):
+    """An exception that has no text."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+STRANGE: dict[str, tuple[Callable[[], Exception], str]] = {
+    "error": (lambda: Failure(ValueError("no tea")), "no tea"),
+    "number": (lambda: Failure(7, reason=7), "7"),
+    "half a character": (lambda: Failure("no \ud83d tea", reason="\ud83d"), "no ? tea"),
+    "retry": (lambda: Retry(ValueError("no tea"), after=Decimal(0)), "no tea"),
+    "class": (Strange, "The agent failed. Reference: "),
+    "unreadable": (lambda: Failure(Unreadable()), "The agent failed. Reference: "),
+}
+
+
+def strange(how: str) -> Exception:
+    return STRANGE[how][0]()
+
+
+@agent
+async def fails_strangely(run: Run, how: str) -> None:
+    """Fails with what is no sentence."""
+    raise strange(how)
+
+
+@agent
+def fails_strangely_in_a_thread(run: Run, how: str) -> None:
+    """Fails in a thread with what is no sentence."""
+    raise strange(how)
+
+
+@agent(quick=True)
+async def quick_fails_strangely(run: Run, how: str) -> None:
+    """Fails inside the call with what is no sentence."""
+    raise strange(how)
+
+
+@agent(isolation="process")
+def fails_strangely_apart(run: Run, how: str) -> None:
+    """Fails in a process of its own with what is no sentence."""
+    raise strange(how)
+
+
+@pytest.mark.parametrize("how", STRANGE)
+@pytest.mark.parametrize(
+    "name", ["fails-strangely", "fails-strangely-in-a-thread", "quick-fails-strangely", "fails-strangely-apart"]
+)
+def test_a_failure_with_a_strange_text_ends_its_task(owner: Person, name: str, how: str) -> None:
+    task = sent(owner, data({"how": how}), name)
+    assert task.status.state == "failed"
+    assert task.status.message
+    assert task.status.message.text.startswith(STRANGE[how][1])
+    run = models.Run.objects.get()
+    assert run.outcome == "failed"
+    assert "Traceback" in run.traceback
