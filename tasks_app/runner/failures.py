@@ -16,6 +16,8 @@ from tasks_app.log_fields import run_fields, words_of
 from tasks_app.runner.isolation import ProcessCrashed
 
 log = logging.getLogger(__name__)
+LONGEST_TEXT, LONGEST_REASON, LONGEST_TRACE = 4_000, 100, 100_000
+"""Characters that a run keeps of an agent's failure, of its reason, and of a traceback."""
 Judged = TypeVar("Judged")
 
 
@@ -53,17 +55,23 @@ def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, 
 
 def text_of(failure: Failure) -> str:
     """Return the text of a failure for its caller. A class of the agent's own may have put any value there."""
-    return plain_text(failure.text)
+    return _cut(plain_text(failure.text), LONGEST_TEXT)
 
 
 def reason_of(error: Exception) -> str:
     """Return the reason of a Failure; empty for other errors."""
-    return plain_text(error.reason) if isinstance(error, Failure) else ""
+    return plain_text(error.reason)[:LONGEST_REASON] if isinstance(error, Failure) else ""
 
 
 def trace_of(error: Exception) -> str:
-    """Return the traceback of an error."""
-    return plain_text("".join(traceback.format_exception(error)))
+    """Return the traceback of an error, which ends with the text of the error."""
+    return _cut(plain_text("".join(traceback.format_exception(error))), LONGEST_TRACE)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the text, or its beginning with a mark if it has more than so many characters."""
+    mark = f" … (cut: {len(text):,} characters)"
+    return text if len(text) <= most else text[: most - len(mark)] + mark
 
 
 def failed_row(task_id: str, fence: int, worker: str, since: datetime, reference: str, error: Exception) -> RunRow:

@@ -83,6 +83,7 @@ STRANGE: dict[str, tuple[Callable[[], Exception], str]] = {
     "number": (lambda: Failure(7, reason=7), "7"),
     "half a character": (lambda: Failure("no \ud83d tea", reason="\ud83d"), "no ? tea"),
     "retry": (lambda: Retry(ValueError("no tea"), after=Decimal(0)), "no tea"),
+    "long": (lambda: Failure("no tea " + "x" * 4_000_000, reason="x" * 4_000_000), "no tea xxx"),
     "class": (Strange, "The agent failed. Reference: "),
     "unreadable": (lambda: Failure(Unreadable()), "The agent failed. Reference: "),
 }
@@ -128,3 +129,7 @@ def test_a_failure_with_a_strange_text_ends_its_task(owner: Person, name: str, h
     run = models.Run.objects.get()
     assert run.outcome == "failed"
     assert "Traceback" in run.traceback
+    if how == "long":
+        assert task.status.message.text.endswith(" … (cut: 4,000,007 characters)")
+        assert len(words(task)) < 10_000
+        assert len(run.traceback) < 200_000
