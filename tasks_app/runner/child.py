@@ -61,6 +61,10 @@ STOPPED = 128 + STOP
 """The exit code of a child after the order to stop."""
 
 
+class StopOrder(SystemExit):
+    """The order of the parent to stop. Any other SystemExit is an error of the agent."""
+
+
 def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
     """Run the agent of the order, and end the process."""
     os.setsid()  # Its id is that of the session of all that the agent starts.
@@ -88,8 +92,8 @@ def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
         _act(run, send)
         if os.getpid() == own:
             send(Done(warnings=run.drafts.warnings(run.agent.name)))
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
+    except StopOrder:
+        code = STOPPED
     except BaseException as error:  # noqa: BLE001  # the parent gets any error of an agent
         code = _report(exception_of(error), values.agent, send) if os.getpid() == own else _print(error)
     with contextlib.suppress(Exception):
@@ -100,6 +104,8 @@ def run_alone(connection: socket, errors: Connection, order: bytes) -> NoReturn:
 
 def _print(error: BaseException) -> int:
     """Print the error of a fork of the agent, which must not end the run, and return the exit code of the fork."""
+    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+        return error.code or 0
     with contextlib.suppress(Exception):
         traceback.print_exception(error)
     return 1
@@ -156,7 +162,7 @@ def _go_on(*_: Any) -> None:
 
 def _stop(*_: Any) -> NoReturn:
     """Unwind the stack of the agent, so that its `finally` blocks run."""
-    raise SystemExit(STOPPED)
+    raise StopOrder(STOPPED)
 
 
 def _forget_server() -> None:

@@ -39,7 +39,7 @@ from tasks_app.runner.preparing import prepare_run
 from tasks_app.runner.quick import warn_of
 from tasks_app.runner.retries import Attempt, Verdict, is_transient
 from tasks_app.runner.seat import Seat
-from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed, exception_of
+from tasks_app.runner.stopped import LostLease, WriteFailed, exception_of
 from tasks_app.runner.store import AWAY
 from tasks_app.runner.writer import Ending, Writer
 
@@ -290,8 +290,7 @@ class Execution:
         if not self.was_called and isinstance(error, AWAY):
             return self._postpone("The database was away before the agent was called.", error)
         words, reference = explain(f"task {self.task_id} fence {self.read.fence}", self.task_id, self.read.agent, error)
-        # An agent that ends its thread or loop is like one that kills its process: another attempt may succeed.
-        transient = isinstance(error, AgentCrashed) or is_transient(self.agent, error) or is_transient_there(error)
+        transient = isinstance(error, ProcessCrashed) or is_transient(self.agent, error) or is_transient_there(error)
         verdict = retries.judge_error(self._attempt, error, words, transient=transient)
         row = failed_row(self.task_id, self.read.fence, self.worker, self.since, reference, error)
         if isinstance(error, ProcessCrashed):

@@ -32,19 +32,33 @@ CRASHES: dict[str, Any] = {
 NOT_JSON: dict[str, Any] = {"surrogate": "\ud800", "object": {"when": object()}, "keys": {1: {2}}, "nothing": ""}
 
 
-@agent
+@agent(attempts=2, backoff=0)
 async def crashes(run: Run, how: str) -> AsyncIterator[Any]:
     """Raises what ends loops and processes."""
     yield "begun "
     raise CRASHES[how]
 
 
-@agent
+@agent(attempts=2, backoff=0)
 def crashes_in_a_thread(run: Run, how: str) -> Iterator[Any]:
     """Crashes in a thread."""
     yield "begun "
     if how == "exit":
         sys.exit(3)
+    raise CRASHES[how]
+
+
+@agent(attempts=2, backoff=0, isolation="process")
+async def crashes_apart(run: Run, how: str) -> AsyncIterator[Any]:
+    """Crashes in a process of its own."""
+    yield "begun "
+    raise CRASHES[how]
+
+
+@agent(attempts=2, backoff=0, isolation="process")
+def crashes_apart_without_a_loop(run: Run, how: str) -> Iterator[Any]:
+    """Crashes in a process of its own that has no loop."""
+    yield "begun "
     raise CRASHES[how]
 
 
@@ -80,11 +94,16 @@ def is_failed_with_a_reference(task: Any) -> bool:
     return task.status.state is TaskState.FAILED and "Reference: " in task.status.message.text
 
 
+FORMS = ["crashes", "crashes-in-a-thread", "crashes-apart", "crashes-apart-without-a-loop", "crashes-quickly"]
+
+
 @pytest.mark.parametrize("how", CRASHES)
-@pytest.mark.parametrize("name", ["crashes", "crashes-in-a-thread", "crashes-quickly"])
+@pytest.mark.parametrize("name", FORMS)
 def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name: str, how: str) -> None:
     assert is_failed_with_a_reference(sent(owner, data(how=how), name))
-    assert RunRow.objects.get().traceback
+    row = RunRow.objects.get()
+    assert row.outcome == "failed"
+    assert row.traceback
     assert runner.alive
     assert text_of(sent(owner, "still there?", "form-coroutine"))
 
