@@ -6,17 +6,20 @@ webhooks/keys.py revokes keys, because that ends webhooks too.
 from datetime import timedelta
 from typing import Any
 
+import orjson
 from django.db import transaction
 
 from tasks_app import clock
 from tasks_app.callers import access
-from tasks_app.models import ApiKey, Webhook
+from tasks_app.models import Act, ApiKey, Webhook
 from tasks_app.models.states import WebhookState
-from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.audit import Change, Operator, kind_of, record_acts
 
 MOST_DAYS = 36_500
 MOST_OVERLAP = 24 * 90
 """The longest overlap of two keys, in hours."""
+ROTATE = "rotate"
+"""The verb of the acts of rotations."""
 MOST_NAMED = 20
 """Keys of one name that an error lists."""
 
@@ -67,6 +70,7 @@ def rotate_key(by: Operator, old: ApiKey, overlap_hours: float = 24) -> tuple[Ap
         old = ApiKey.objects.select_related("principal__tenant").select_for_update(of=("self",)).get(pk=old.pk)
         if old.revoked_at or (old.expires_at and old.expires_at <= now):
             raise ValueError("the key has ended already: make another one")
+        _check_not_replaced(old)
         key = access.new_key(
             old.principal.name,
             tenant=old.principal.tenant.name,
@@ -83,8 +87,20 @@ def rotate_key(by: Operator, old: ApiKey, overlap_hours: float = 24) -> tuple[Ap
         webhooks = Webhook.objects.filter(key=old, state=WebhookState.ACTIVE)
         count = webhooks.update(key=row, caller_credential=f"key:{row.pk}")
         record_acts(by, "make", Change(row, {}, _describe(row) | {"replaces": old.pk, "webhooks": count}))
-        record_acts(by, "rotate", Change(old, before, {"expires_at": old.expires_at, "replaced_by": row.pk}))
+        record_acts(by, ROTATE, Change(old, before, {"expires_at": old.expires_at, "replaced_by": row.pk}))
     return row, key
+
+
+def _check_not_replaced(old: ApiKey) -> None:
+    """Check that the key was not rotated before. Raises ValueError.
+
+    Its expiry is then the end of an overlap, and says nothing about the life of a new key. The act of the rotation
+    tells, because nothing deletes acts.
+    """
+    act = Act.objects.filter(kind=kind_of(old), object_id=str(old.pk), verb=ROTATE).order_by("-id").first()
+    if act is not None and old.expires_at is not None:
+        new = orjson.loads(act.after)["replaced_by"]
+        raise ValueError(f"key {old.pk} is being replaced by key {new} already: rotate that one")
 
 
 def find_key(text: str) -> ApiKey:

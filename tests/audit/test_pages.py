@@ -126,4 +126,6 @@ def test_the_admin_rotates_a_key_and_shows_it_once(owner: Person, admin_client: 
     text = page.content.decode()
     assert text.count("tdk_") == 2  # the old key's prefix and the new key
     assert "tdk_" in text
+    again = admin_client.post("/admin/tasks_app/apikey/", form | {"post": "yes"}, follow=True).content.decode()
+    assert f"Key {owner.caller.key_id} is being replaced by key" in again
     assert program(ADMINISTRATOR).get("keys/").json()["results"][0]["networks"] == ""

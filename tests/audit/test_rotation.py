@@ -82,6 +82,18 @@ def test_an_overlap_never_prolongs_a_key(hand: Hand) -> None:
     assert ApiKey.objects.get(pk=old["id"]).expires_at == hand() + timedelta(days=1)
 
 
+def test_a_key_that_is_being_replaced_is_not_rotated_again() -> None:
+    (old,) = keys("create", "worker", "--name", "nolife")
+    (new,) = keys("rotate", "nolife")
+    sentence = f"key {old['id']} is being replaced by key {new['id']} already: rotate that one"
+    with pytest.raises(CommandError, match=sentence):
+        keys("rotate", str(old["id"]))
+    answer = program(ADMINISTRATOR).post(f"keys/{old['id']}/rotate/")
+    assert (answer.status_code, answer.json()["detail"]) == (409, f"K{sentence[1:]}.")
+    (newest,) = keys("rotate", str(new["id"]))
+    assert newest["expires_at"] is None
+
+
 def test_webhooks_go_on_with_the_new_key(owner: Person) -> None:
     now = clock.now()
     Webhook.objects.create(
