@@ -10,9 +10,11 @@ MOST = 50
 def read_networks(text: str) -> str:
     """Return networks in CIDR notation, separated by spaces, in their usual form; a single address is a network.
 
-    Raises ValueError with a sentence.
+    An empty text is no restriction; a text of separators alone is a mistake. Raises ValueError with a sentence.
     """
     words = text.replace(",", " ").split()
+    if text and not words:
+        raise ValueError(f"{text!r} names no network, and a key without networks may be used from anywhere")
     if len(words) > MOST:
         raise ValueError(f"a key may have {MOST} networks, not {len(words)}")
     return " ".join(str(_network(word)) for word in words)

@@ -163,6 +163,16 @@ def test_networks_admit_their_own_addresses(networks: str, peer: str | None, exp
     assert admits(networks, peer) is expected
 
 
+@pytest.mark.parametrize("text", ["", " ", ",", " , "])
+def test_networks_that_name_none_make_no_key(owner: Person, text: str) -> None:
+    before = ApiKey.objects.count()
+    with pytest.raises(CommandError, match=r"--networks: must name a network|names no network"):
+        keys("create", "worker", "--networks", text)
+    answer = program(ADMINISTRATOR).post("keys/", principal="worker", networks=text)
+    assert answer.status_code == 400
+    assert ApiKey.objects.count() == before
+
+
 def test_networks_are_read_in_their_usual_form() -> None:
     assert read_networks("10.0.0.0/8, 192.0.2.7 2001:DB8::/32") == "10.0.0.0/8 192.0.2.7/32 2001:db8::/32"
     for text in ("10.0.0.1/8", "example.org", "10.0.0.0/33", " ".join(["10.0.0.0/8"] * 51)):

@@ -43,7 +43,7 @@ class NewKey(Body):
     language = serializers.CharField(max_length=32, allow_null=True, default=None)
     days = serializers.FloatField(allow_null=True, default=None, help_text="Days until it expires; null: never.")
     networks = serializers.CharField(
-        default="", allow_blank=True, help_text="Networks that calls may come from, separated by spaces; empty: any."
+        default="", help_text="Networks that calls may come from, separated by spaces; any if it is absent."
     )
 
 

@@ -73,11 +73,17 @@ def _add_key(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--networks",
-        type=read_text,
-        default="",
+        type=_read_networks,
         metavar="CIDR",
         help='networks that calls may come from, such as "10.1.0.0/16 2001:db8::/32"; by default any',
     )
+
+
+def _read_networks(text: str) -> str:
+    """Read networks. An empty text, such as that of a variable without a value, must not make a key for any network."""
+    if not text.strip():
+        raise ArgumentTypeError("must name a network; leave the option out for any")
+    return read_text(text)
 
 
 def _read_hours(text: str) -> float:
@@ -89,12 +95,13 @@ def _read_hours(text: str) -> float:
 
 
 def _create(printer: Printer, options: dict[str, Any]) -> None:
-    names = ("tenant", "scopes", "language", "days", "networks")
+    names = ("tenant", "scopes", "language", "days")
     try:
         row, key = make_key(
             read_operator(options),
             options["principal"],
             name=options["name"] or "",
+            networks=options["networks"] or "",
             **{name: options[name] for name in names},
         )
     except ValueError as error:
