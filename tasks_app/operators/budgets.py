@@ -24,15 +24,16 @@ def find_budget(holder: Tenant | Principal) -> Budget | None:
     return Budget.objects.select_related("tenant", "principal").filter(**columns_of(holder)).first()
 
 
-def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operator) -> Budget:
+def set_budget(holder: Tenant | Principal, amount: int, period: str | None, by: Operator) -> Budget:
     """Set what the tasks of a tenant or a principal may cost, in millionths of a dollar.
 
-    What is spent and reserved stays, but what is spent begins anew with another period, and if the period is over.
+    What is spent and reserved stays, but what is spent begins anew with another period, and if the period is over. None
+    leaves the period as it is; that of a new budget is then TOTAL.
     """
     with transaction.atomic():
         while (budget := _find_locked(holder)) is None:  # Another operator may remove it between the two statements.
             Budget.objects.get_or_create(**columns_of(holder), defaults={"amount": 0, "period": TOTAL})
-        before = describe(budget)
+        before, period = describe(budget), period or budget.period
         # Its end moves on here, so that nothing else can tell that the amount is of a former period.
         if budget.period != period or is_over(budget):
             budget.spent = 0

@@ -46,6 +46,18 @@ def test_the_commands_set_show_list_reset_and_remove(budget: Budget) -> None:
     ]
 
 
+def test_a_budget_keeps_its_period_when_its_amount_is_set(budget: Budget) -> None:
+    acme, chief = ("--tenant", "acme"), program(ADMINISTRATOR)
+    (line,) = printed("a2a", "budgets", "set", "25", *acme)
+    assert line["period"] == "total"
+    printed("a2a", "budgets", "set", "25", *acme, "--period", "month")
+    (line,) = printed("a2a", "budgets", "set", "30", *acme)
+    assert (line["amount"], line["period"], line["resets_at"] is None) == ("30.00", "month", False)
+    assert chief.post("budgets/", tenant="acme", amount="35").json()["period"] == "month"
+    (line,) = printed("a2a", "budgets", "set", "40", *acme, "--period", "total")
+    assert (line["period"], line["resets_at"]) == ("total", None)
+
+
 def test_a_command_about_nothing_says_what_is_missing(budget: Budget) -> None:
     for words, sentence in (
         (("show", "--tenant", "nowhere"), "there is no tenant 'nowhere'"),

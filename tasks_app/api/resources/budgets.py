@@ -10,7 +10,7 @@ from a2a.money import parse_usd, show_usd
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import Budget, Reservation
-from tasks_app.models.budgets import PERIODS, TOTAL
+from tasks_app.models.budgets import PERIODS
 from tasks_app.operators import budgets
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.holders import NoSuchHolder, find_holder
@@ -35,7 +35,10 @@ class NewBudget(Body):
     )
     amount = serializers.CharField(max_length=32, help_text="Dollars as text, such as 25 or 0.50.")
     period = serializers.ChoiceField(
-        choices=[period for period, _ in PERIODS], default=TOTAL, help_text="When it begins anew, in UTC."
+        choices=[period for period, _ in PERIODS],
+        allow_null=True,
+        default=None,
+        help_text="When it begins anew, in UTC; null: as before, and total for a new budget.",
     )
 
 

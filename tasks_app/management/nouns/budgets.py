@@ -9,7 +9,7 @@ from a2a.money import parse_usd, show_usd
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Budget, Principal, Reservation, Tenant
-from tasks_app.models.budgets import PERIODS, TOTAL
+from tasks_app.models.budgets import PERIODS
 from tasks_app.operators.budgets import (
     NoBudget,
     find_budget,
@@ -28,8 +28,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
     set_parser.add_argument(
         "--period",
         choices=[period for period, _ in PERIODS],
-        default=TOTAL,
-        help="when it begins anew: never (total, the default), or with each day or month (UTC)",
+        help="when it begins anew: never (total), or with each day or month (UTC); by default as before, "
+        "and never for a new budget",
     )
     show = verbs.add_parser("show", help="show one budget, and the tasks that have reserved money of it")
     add_limit(show)
