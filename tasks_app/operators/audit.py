@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
+from django.apps import apps
 from django.db.models import Model
 from django.http import HttpRequest
 from msgspec import Struct
@@ -18,6 +19,8 @@ from tasks_app.models.acts import Act
 
 ADMIN, API, COMMAND = "admin", "api", "command"
 """The doors through which operators act."""
+PURGED = "rows"
+"""The kind of the acts about rows of several tables."""
 
 
 class Operator(Struct, frozen=True):
@@ -59,7 +62,7 @@ def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
 def record_purge(operator: Operator, rows: Mapping[str, Any]) -> None:
     """Record one act for the deletion of old rows. `rows` has the facts of each kind of row, by its name."""
     name = ", ".join(rows)[:255]
-    _act_of(operator, "purge", kind="rows", name=name, after=orjson.dumps(rows).decode()).save()
+    _act_of(operator, "purge", kind=PURGED, name=name, after=orjson.dumps(rows).decode()).save()
 
 
 def _act_of(operator: Operator, verb: str, **columns: Any) -> Act:
@@ -99,6 +102,24 @@ def operator_of(request: HttpRequest, door: str, reason: str = "") -> Operator:
 def kind_of(row: Model) -> str:
     """Return the name of the row's table as operators read it, such as webhook or API key."""
     return str(row._meta.verbose_name)[:32]
+
+
+def check_kind(kind: str) -> None:
+    """Check that acts can have this kind, so that a mistake is not taken for a list without acts. Raises ValueError."""
+    tables = {str(model._meta.verbose_name)[:32] for model in apps.get_models()}
+    if kind not in tables and kind != PURGED:
+        _check_exists("kind", kind)
+
+
+def check_verb(verb: str) -> None:
+    """Check that there are acts with this verb. Raises ValueError."""
+    _check_exists("verb", verb)
+
+
+def _check_exists(column: str, value: str) -> None:
+    values = set(Act.objects.order_by().values_list(column, flat=True).distinct())
+    if values and value not in values:
+        raise ValueError(f"no act has the {column} {value!r}: there are {', '.join(sorted(values))}")
 
 
 def state_changes(rows: Iterable[Model], before: Mapping[Any, str], after: str) -> list[Change]:

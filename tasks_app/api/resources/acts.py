@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.models import Act
+from tasks_app.operators.audit import check_kind
 
 
 class JsonText(serializers.Field[Any, Any, Any, Any]):
@@ -52,3 +55,11 @@ class Acts(Resource):
 
     def rows(self) -> Any:
         return Act.objects.select_related("tenant")
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        if "kind" in values:
+            try:
+                check_kind(values["kind"])
+            except ValueError as error:
+                raise ValidationError({"kind": f"{error}."}) from None
+        return super().select(rows, values)

@@ -4,10 +4,12 @@ from argparse import ArgumentParser
 from typing import Any
 
 import orjson
+from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import add_limit, add_since, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models.acts import Act
+from tasks_app.operators.audit import check_kind, check_verb
 
 COLUMNS = ("id", "at", "operator", "door", "verb", "kind", "object_id", "name", "before", "after", "reason")
 
@@ -26,6 +28,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = Act.objects.order_by("-id").values(*COLUMNS)
     values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
+    try:
+        for name, check in (("kind", check_kind), ("verb", check_verb)):
+            if name in values:
+                check(values[name])
+    except ValueError as error:
+        raise CommandError(f"{error}.".replace("no act", "No act", 1)) from None
     if since := options["since"]:
         values["at__gte"] = since
     for row in printer.limit_rows(rows.filter(**values), options["limit"]):

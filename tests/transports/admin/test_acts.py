@@ -8,11 +8,14 @@ from django.apps import apps
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import Group, User
 from django.contrib.contenttypes.models import ContentType
+from django.core.management import CommandError
 from django.test import Client
 from django.urls import reverse
 
 from tasks_app.models import Act, ApiKey, Principal, Task, Tenant
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
+from tasks_app.operators.roles import AUDITOR
+from tests.operators.people import program
 from tests.support.commands import printed
 from tests.support.operators import task
 
@@ -43,6 +46,21 @@ def test_an_act_outlives_its_user(admin: Client, key: ApiKey) -> None:
     assert (line["operator"], line["door"], line["verb"], line["reason"]) == ("ada", "admin", "revoke", "it leaked")
     assert (line["before"]["revoked_at"], line["name"]) == (None, act.name)
     assert line["after"]["revoked_at"]
+
+
+def test_a_kind_or_a_verb_that_no_act_has_is_refused(admin: Client, key: ApiKey) -> None:
+    assert acts("--verb", "revoke") == [], "there are no acts at all"
+    revoked(admin, key)
+    with pytest.raises(CommandError, match=r"No act has the kind 'key': there are API key"):
+        acts("--kind", "key")
+    with pytest.raises(CommandError, match=r"No act has the verb 'revoked': there are .*revoke"):
+        acts("--verb", "revoked")
+    assert acts("--kind", "budget") == [], "acts can have this kind"
+    assert len(acts("--kind", "API key", "--verb", "revoke")) == 1
+    auditor = program(AUDITOR)
+    answer = auditor.get("acts/", kind="key")
+    assert (answer.status_code, "there are API key" in str(answer.json()["errors"])) == (400, True)
+    assert auditor.get("acts/", kind="rows").json()["results"] == []
 
 
 def test_no_page_and_no_row_changes_or_deletes_an_act(admin: Client, key: ApiKey) -> None:
