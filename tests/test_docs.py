@@ -19,6 +19,7 @@ from a2a.options import OPTIONS
 from config import settings
 from tasks_app.management.reference import PAGES
 from tasks_app.management.reference.settings import KINDS, sources
+from tasks_app.upkeep.row_kinds import ROW_KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -34,6 +35,12 @@ READERS = rf'\b(?:{"|".join(KINDS)})\("([A-Z0-9_]+)"'
 def test_every_setting_is_documented(name: str) -> None:
     assert f"\n| `{name}` | " in TEXTS["docs/reference/settings.md"]
     assert name in {"DATABASE_URL", "SECRET_KEY"} or hasattr(settings, name)
+
+
+def test_every_kind_of_row_that_a_purge_deletes_is_documented() -> None:
+    section = TEXTS["docs/operations.md"].partition("\n## Retention\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ROW_KINDS)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)

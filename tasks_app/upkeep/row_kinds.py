@@ -337,7 +337,7 @@ def _days_of(setting: str) -> timedelta:
 ROW_KINDS = {
     kind.name: kind
     for kind in (
-        _of_time("keys", IdempotencyKey, "created_at", lambda: timedelta(hours=settings.A2A_KEY_HOURS)),
+        _of_time("message_ids", IdempotencyKey, "created_at", lambda: timedelta(hours=settings.A2A_KEY_HOURS)),
         _of_time("tickets", SocketTicket, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
         _of_time("receivers", Receiver, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
         RowKind(

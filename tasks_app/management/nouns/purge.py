@@ -14,7 +14,11 @@ from tasks_app.upkeep import processes
 from tasks_app.upkeep.purge import Purge, count
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
-CHOICES = {"tasks": ("replies", "tasks"), "exchanges": ("exchanges", "refusals", "deliveries"), "keys": ("keys",)}
+CHOICES = {
+    "tasks": ("replies", "tasks"),
+    "exchanges": ("exchanges", "refusals", "deliveries"),
+    "keys": ("message_ids",),
+}
 """The kinds of rows that each option stands for. Without any option all kinds are deleted."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of progress."""
@@ -30,7 +34,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--keys",
         action="store_true",
-        help="message ids; a message sent again with a deleted id is worked on again",
+        help="message ids, not API keys; a message sent again with a deleted id is worked on again",
     )
     parser.add_argument(
         "--before",
