@@ -16,9 +16,7 @@ from oauth2_provider.models import AccessToken
 from oauth2_provider.views.base import AuthorizationView, RevokeTokenView, TokenView
 from oauthlib.common import Request
 
-from tasks_app.callers.peers import origin_in
 from tasks_app.cards.addresses import address_of
-from tasks_app.limits import strangers
 from tasks_app.models import OAuthClient
 from tasks_app.oauth.scheme import is_valid
 from tasks_app.oauth.scopes import describe
@@ -127,7 +125,8 @@ def revoke(request: HttpRequest) -> HttpResponse:
 def introspect(request: HttpRequest) -> HttpResponse:
     """Describe an access token to a client of the same tenant (RFC 7662). All other tokens are not active.
 
-    Raises TooManyCalls.
+    An unknown token does not count as a wrong one of the address: a gateway passes on the tokens of its own callers,
+    and pays for each question out of the rate limit of its principal.
     """
     core = Token.get_oauthlib_core()
     client = _authenticate(core, request)
@@ -140,8 +139,6 @@ def introspect(request: HttpRequest) -> HttpResponse:
         .filter(token_checksum=checksum(text), application__principal__tenant_id=client.principal.tenant_id)
         .first()
     )
-    if row is None:
-        strangers.count_failure(origin_in(request.META))
     return JsonResponse(_describe(row, address_of(request)), headers={"Cache-Control": "no-store"})
 
 
