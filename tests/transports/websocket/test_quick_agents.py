@@ -1,17 +1,19 @@
-"""Quick agents over WebSocket whose own time limits and cancellations reach the asyncio task of their call."""
+"""Quick agents over WebSocket: their time limits and cancellations reach the asyncio task of their call."""
 
 import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from a2a.agents import agent
 from a2a.run import Run
+from tasks_app.asgi.handler import LeanHandler
 from tasks_app.runner import quick
 from tests.conftest import PATIENCE, Person
 from tests.transports.websocket.door import call, message, next_frame
-from tests.transports.websocket.serving import connected
+from tests.transports.websocket.serving import connected, eventually, serving, url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -43,6 +45,22 @@ async def cancels_its_task(run: Run) -> None:
     assert task
     task.cancel()
     await asyncio.sleep(PATIENCE)
+
+
+STEPS: list[str] = []
+"""The steps of an agent whose caller leaves."""
+
+
+@agent(quick=True)
+async def notes_its_end(run: Run) -> None:
+    """Notes whether it ends by itself."""
+    STEPS.append("begin")
+    try:
+        await asyncio.sleep(0.3)
+        STEPS.append("end")
+    except asyncio.CancelledError:
+        STEPS.append("cancelled")
+        raise
 
 
 def sending(rpc_id: str, name: str) -> str:
@@ -77,3 +95,24 @@ async def test_the_id_of_a_call_that_its_agent_cancels_is_free_again(owner: Pers
         assert (await next_frame(client))["id"] == "other"
         await client.send(call("same", "GetTask", {"id": "none"}))
         assert (await next_frame(client))["error"]["code"] == -32001
+
+
+async def test_an_agent_is_cancelled_when_its_caller_leaves_a_socket(owner: Person) -> None:
+    STEPS.clear()
+    async with connected(owner) as (client, _):
+        await client.send(sending("left", "notes-its-end"))
+        await eventually(lambda: STEPS == ["begin"])
+    assert STEPS == ["begin", "cancelled"]
+
+
+async def test_an_agent_runs_to_its_end_when_its_caller_leaves_http(owner: Person) -> None:
+    STEPS.clear()
+    headers = {"Authorization": f"Bearer {owner.key}", "A2A-Version": "1.0", "Content-Type": "application/json"}
+    async with serving({"http": LeanHandler()}) as server, httpx.AsyncClient(headers=headers) as client:
+        calling = asyncio.ensure_future(client.post(f"{url(server)}/jsonrpc", content=sending("left", "notes-its-end")))
+        await eventually(lambda: STEPS == ["begin"])
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        await eventually(lambda: len(STEPS) > 1)
+    assert STEPS == ["begin", "end"]
