@@ -26,6 +26,7 @@ from tasks_app.counters import broker_messages
 from tasks_app.hints import ANY, hints
 from tasks_app.hints.dispatch import WAKE, queues_of_agents
 from tasks_app.process import services
+from tasks_app.runner.fork_server import leave
 from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
@@ -155,7 +156,7 @@ def close(**_: Any) -> None:
         for child in active_children():
             if child.pid:
                 os.kill(child.pid, signal.SIGKILL)
-        os._exit(1)
+        leave(1)
     Life.going_down[0] = 1
     runner.close()
 
@@ -175,4 +176,4 @@ def stop_worker(sender: Any = None, **_: Any) -> None:
     if runner.exit_code or any(thread.name.startswith("agent") for thread in threading.enumerate()):
         log.warning("agents do not end: leaving without them")
         logging.shutdown()
-        os._exit(sender.exitcode or runner.exit_code)
+        leave(sender.exitcode or runner.exit_code)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from django.utils.module_loading import import_string
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
 from tasks_app.process.main_loop import run_to_end
+from tasks_app.runner.fork_server import leave
 from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
@@ -51,14 +51,14 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     with contextlib.suppress(SystemExit, asyncio.CancelledError):
         has_signal = run_to_end(config.get_loop_factory(), _serve(server))
     services.stop()
-    if not server.started:
-        return 1
-    if not has_signal:
-        log.critical("the server has ended without a signal")
-    # A normal exit would wait for the threads of sync agents, which cannot be stopped. All data is written by now.
-    sys.stdout.flush()
-    logging.shutdown()
-    os._exit(runner.exit_code if has_signal else 1)
+    if server.started:
+        if not has_signal:
+            log.critical("the server has ended without a signal")
+        # All data is written by now.
+        sys.stdout.flush()
+        logging.shutdown()
+        leave(runner.exit_code if has_signal else 1)
+    return 1
 
 
 def config_of(application: Any) -> uvicorn.Config:
@@ -101,7 +101,7 @@ async def _serve(server: Server) -> bool:
         orders.append(name)
         if len(orders) > 1:
             log.warning("%s again: leaving at once", name)
-            os._exit(1)
+            leave(1)
         log.info("%s: no new work; streams end now, running agents have %g s", name, settings.A2A_GRACE_SECONDS)
         services.drain()
         server.should_exit = True
@@ -112,5 +112,5 @@ async def _serve(server: Server) -> bool:
     await server.serve()
     for number in (signal.SIGINT, signal.SIGTERM):
         # From here on the loop handles no signals. A further one ends the process at once.
-        signal.signal(number, lambda *_: os._exit(1))
+        signal.signal(number, lambda *_: leave(1))
     return bool(orders)

@@ -5,9 +5,12 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import shutil
 import threading
 import time
 from multiprocessing import forkserver
+from multiprocessing.util import get_temp_dir
+from typing import NoReturn
 
 from tasks_app.hints import hints
 
@@ -17,6 +20,8 @@ PAUSE = 5.0
 CONTEXT = multiprocessing.get_context("forkserver")
 _starting = threading.Lock()
 _warming = threading.Lock()
+_folders: dict[int, str] = {}
+"""The folder that Python has made for the socket, by the process that started the server. A fork starts its own."""
 warm = threading.Event()
 """Set once a child starts within milliseconds. Before that no such task is claimed: loading would use its timeout."""
 unable = threading.Event()
@@ -28,6 +33,18 @@ def start_server() -> None:
     with _starting:
         CONTEXT.set_forkserver_preload(["tasks_app.runner.guard"])
         forkserver.ensure_running()
+        _folders[os.getpid()] = get_temp_dir()
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once. A normal exit would wait for the threads of sync agents, which cannot be stopped.
+
+    Python then removes no folder of a fork server, so this does. The server needs it only to start children, and ends
+    by itself when it loses its pipe to this process.
+    """
+    if folder := _folders.get(os.getpid()):
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(code)
 
 
 def warm_up() -> None:

@@ -16,6 +16,7 @@ from tasks_app.management import development
 from tasks_app.management.commands.run import prepare
 from tasks_app.management.commands.serve import lock_folder, take_over_folder
 from tasks_app.process import services
+from tasks_app.runner.fork_server import leave
 
 
 class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
@@ -42,7 +43,7 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
         services.stop()
         sys.stdout.flush()
         logging.shutdown()
-        os._exit(code)  # sys.exit would wait for the threads of sync agents
+        leave(code)
 
     def inner_run(self, *args: Any, **options: Any) -> None:
         """Prepare the data folder as `run` does, start the background work, and serve."""
