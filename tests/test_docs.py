@@ -37,6 +37,12 @@ def test_every_setting_is_documented(name: str) -> None:
     assert name in {"DATABASE_URL", "SECRET_KEY"} or hasattr(settings, name)
 
 
+def test_an_argument_that_may_be_repeated_is_documented_as_such() -> None:
+    page = TEXTS["docs/reference/commands.md"]
+    assert "a2a users role NAME [ROLE...]`" in page
+    assert ", []" not in page, "an empty list is no choice of an operator"
+
+
 def test_every_kind_of_row_that_a_purge_deletes_is_documented() -> None:
     section = TEXTS["docs/operations.md"].partition("\n## Retention\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)

@@ -47,7 +47,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
         parser = verbs.add_parser(verb, help=text)
         parser.add_argument("name", type=read_text, help="the name of the operator")
         if verb == "role":
-            parser.add_argument("roles", nargs="*", choices=[*ROLES, []], metavar="role", help=", ".join(ROLES))
+            parser.add_argument(
+                "roles",
+                nargs="*",
+                choices=[*ROLES, []],
+                metavar="role",
+                help="a role; several may be given, and none takes all away",
+            )
         if verb == "reach":
             _add_reach(parser)
         if verb == "link":

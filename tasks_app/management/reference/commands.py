@@ -71,7 +71,7 @@ def _positional(action: argparse.Action) -> str:
     if action.option_strings:
         return ""
     name = str(action.metavar or action.dest).upper()
-    return {"+": f"{name}...", "?": f"[{name}]"}.get(str(action.nargs), name)
+    return {"+": f"{name}...", "*": f"[{name}...]", "?": f"[{name}]"}.get(str(action.nargs), name)
 
 
 def _option(action: argparse.Action) -> str:
@@ -83,5 +83,6 @@ def _option(action: argparse.Action) -> str:
 
 
 def _help(action: argparse.Action) -> str:
-    choices = f"one of {', '.join(map(str, action.choices))}" if action.choices else ""
-    return "; ".join(filter(None, [action.help or "", choices])).replace("%%", "%")
+    # With nargs="*", argparse wants the empty list among the choices.
+    choices = ", ".join(str(choice) for choice in action.choices or () if choice != [])
+    return "; ".join(filter(None, [action.help or "", f"one of {choices}" if choices else ""])).replace("%%", "%")
