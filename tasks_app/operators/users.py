@@ -156,6 +156,8 @@ def _write_roles(user: User, roles: Collection[str]) -> None:
 
 
 def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
+    if reach.all_tenants and reach.tenants:
+        raise UserRefused("An operator sees all tenants or those that you name: give one of the two.")
     tenants = list(Tenant.objects.filter(name__in=reach.tenants))
     if missing := sorted(set(reach.tenants) - {tenant.name for tenant in tenants}):
         raise UserRefused(f"There is no tenant {missing[0]!r}: the first key of a principal makes its tenant.")

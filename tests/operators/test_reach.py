@@ -17,6 +17,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, AGENT_OWNER, AUDITOR, OPERA
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
 from tests.operators.tenants import Furniture
+from tests.support.commands import printed, run
 from tests.transports.admin.pages import act, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -246,6 +247,33 @@ def test_an_operator_who_is_made_without_a_reach_has_none() -> None:
     assert Act.objects.filter(kind="user", object_id=root.user.pk, verb="make").get().after.count("null") == 3
     users.set_reach(OPS, root.user, NamedReach())
     assert reach_of(User.objects.get(pk=root.user.pk)) == Reach(frozenset()), "a reach that is taken away is stored"
+
+
+def test_a_command_takes_roles_and_reach_away_only_when_told_to() -> None:
+    operator(VIEWER, name="tom")
+    for verb, word in (("role", AUDITOR), ("reach", "--all-tenants")):
+        assert "or --none to take all away" in run("a2a", "users", verb, "tom").errors
+        assert "or --none, not both" in run("a2a", "users", verb, "tom", word, "--none").errors
+        printed("a2a", "users", verb, "tom", word)
+    assert reach_of(User.objects.get(username="tom")) == EVERYTHING
+    printed("a2a", "users", "role", "tom", "--none")
+    (line,) = printed("a2a", "users", "reach", "tom", "--none")
+    assert (line["roles"], line["all_tenants"], line["tenants"]) == ([], False, [])
+
+
+def test_a_reach_of_all_tenants_and_one_is_refused(mine: Furniture) -> None:
+    operator(VIEWER, name="tom")
+    failed = run("a2a", "users", "reach", "tom", "--all-tenants", "--tenant", "acme")
+    assert "all tenants or those that you name" in failed.errors
+    made = program(ADMINISTRATOR).post("users/", username="eve", roles=[], all_tenants=True, tenants=["acme"])
+    assert (made.status_code, User.objects.filter(username="eve").exists()) == (400, False)
+
+
+def test_an_agent_of_a_reach_that_is_not_known_is_a_warning(mine: Furniture) -> None:
+    operator(VIEWER, name="tom")
+    assert run("a2a", "users", "reach", "tom", "--all-tenants", "--agent", "echo").errors == ""
+    warned = run("a2a", "users", "reach", "tom", "--all-tenants", "--agent", "nosuch")
+    assert (warned.code, "There is no agent 'nosuch' here" in warned.errors) == (0, True)
 
 
 def test_a_tenant_out_of_reach_is_refused_with_advice_about_the_reach(mine: Furniture) -> None:

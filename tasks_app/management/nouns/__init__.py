@@ -15,6 +15,7 @@ class Printer(Protocol):
     """The part of the command that a noun prints with."""
 
     stdout: Any
+    stderr: Any
 
     def print_line(self, value: dict[str, Any]) -> None:
         """Print the value as a line of JSON."""

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
+from a2a.agents import registry
 from tasks_app.management.arguments import (
     add_limit,
     add_operator,
@@ -17,6 +18,7 @@ from tasks_app.management.arguments import (
     read_text,
 )
 from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import Task
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.roles import ROLES
@@ -52,10 +54,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
                 nargs="*",
                 choices=[*ROLES, []],
                 metavar="role",
-                help="a role; several may be given, and none takes all away",
+                help="a role; several may be given",
             )
+            parser.add_argument("--none", action="store_true", help="take all roles away")
         if verb == "reach":
             _add_reach(parser)
+            parser.add_argument("--none", action="store_true", help="let the operator see no rows of tenants")
         if verb == "link":
             _add_link(parser)
         add_operator(parser)
@@ -81,6 +85,21 @@ def _add_reach(parser: ArgumentParser) -> None:
     )
 
 
+def _check_none(options: dict[str, Any], is_empty: bool, what: str) -> None:
+    """Check that all is taken away from an operator by --none alone, so that nobody does it by leaving words out."""
+    if is_empty and not options["none"]:
+        raise CommandError(f"Give {what}, or --none to take all away.")
+    if options["none"] and not is_empty:
+        raise CommandError(f"Give {what} or --none, not both.")
+
+
+def _warn_of_agents(printer: Printer, names: list[str]) -> None:
+    """Warn of names that no agent here has. Agents of other processes are not known here, so none is refused."""
+    for name in names:
+        if registry.get(name) is None and not Task.objects.filter(agent=name).exists():
+            printer.stderr.write(f"There is no agent {name!r} here, and no task of one: is the name right?")
+
+
 def _read_reach(options: dict[str, Any]) -> users.NamedReach:
     return users.NamedReach(tenants=options["tenant"], all_tenants=options["all_tenants"], agents=options["agent"])
 
@@ -96,12 +115,15 @@ def _disable(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any
 
 
 def _role(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    _check_none(options, not options["roles"], "a role")
     users.set_roles(by, user, options["roles"])
     return {}
 
 
 def _reach(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
-    users.set_reach(by, user, _read_reach(options))
+    reach = _read_reach(options)
+    _check_none(options, reach.is_empty, "tenants or agents")
+    users.set_reach(by, user, reach)
     return {}
 
 
@@ -152,6 +174,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             more = _VERBS[options["verb"]](by, user, options)
     except users.UserRefused as refusal:
         raise CommandError(str(refusal)) from None
+    _warn_of_agents(printer, options.get("agent", []))
     printer.print_line(users.describe_user(user) | more)
 
 
