@@ -37,7 +37,8 @@ def test_the_commands_set_show_list_reset_and_remove(budget: Budget) -> None:
     (line,) = printed("a2a", "budgets", "set", "0.25", "--tenant", "acme", "--period", "month")
     assert (line["principal"], line["amount"], line["period"]) == (None, "0.25", "month")
     assert line["resets_at"].endswith("-01T00:00:00+00:00")
-    assert printed("a2a", "budgets", "remove", *olga) == []
+    (line,) = printed("a2a", "budgets", "remove", *olga)
+    assert (line["id"], line["principal"], line["done"]) == (budget.pk, "olga", "remove")
     assert [line["principal"] for line in printed("a2a", "budgets", "list")] == [None]
     assert list(Act.objects.order_by("id").values_list("verb", "kind", "name", "reason")) == [
         ("reset", "budget", "acme/olga", "a refund"),

@@ -78,7 +78,11 @@ def _reset(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _remove(printer: Printer, options: dict[str, Any]) -> None:
-    remove_budget(_holder(options), read_operator(options))
+    holder = _holder(options)
+    budget = find_budget(holder)
+    remove_budget(holder, read_operator(options))
+    if budget is not None:
+        printer.print_line(line_of(budget) | {"done": "remove"})
 
 
 def _holder(options: dict[str, Any]) -> Tenant | Principal:
