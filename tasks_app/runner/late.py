@@ -44,9 +44,9 @@ def _sentences() -> Iterator[tuple[str, str]]:
         if seconds > LATE:
             spot = _spot_of(late)
             where = f" at {spot.short}" if spot else ""
-            places = f"{len(runs)} of its {quick.SLOTS} places are taken"
+            count = f"late runs: {len(runs)} (its calls are refused from {quick.SLOTS} on)"
             name = f"quick agent {agent}{where} (task {late.run.task_id})"
-            yield agent, f"{name} has gone on for {seconds:.0f} s beyond its time; {places}"
+            yield agent, f"{name} has gone on for {seconds:.0f} s beyond its time; {count}"
 
 
 def _spot_of(late: quick.Late) -> Spot | None:

@@ -39,8 +39,9 @@ GRACE = 0.1
 RETRY_SECONDS = 2
 """Seconds after which a caller that found no place may come again."""
 SLOTS = 32
-"""Threads of a sync quick agent. It never runs on a lane, where it would delay all callers. An async one gets no call
-while so many of its runs go on beyond their time."""
+"""Threads of a sync quick agent. It never runs on a lane, where it would delay all callers. An async one gets no new
+call while so many of its runs go on beyond their time. There may be more of them: calls that come at once, before any
+of them is late, are all played, because most async runs only wait."""
 RunFuture = Future[None] | asyncio.Task[None]
 """The future of a run: of its thread, or of its asyncio task."""
 

@@ -238,7 +238,7 @@ async def test_a_quick_agent_that_ignores_its_end_is_answered_for_and_named(star
     async with client(node) as caller:
         reply = await caller.result("SendMessage", {"message": inputs()}, agent="ignores-its-end")
         assert words(reply["task"]).startswith("A quick agent has 2 seconds")
-        await node.logs("beyond its time; 1 of its 32 places are taken")
+        await node.logs("beyond its time; late runs: 1 (its calls are refused from 32 on)")
         name = f"quick agent ignores-its-end at {line_of('ignores_its_end', 'asyncio.sleep', HOSTILE_FILE)}"
         code, text = await readiness(caller)
         assert (code, f"doors: {name} (task {reply['task']['id']}) has gone on for" in text) == (200, True), text

@@ -125,7 +125,7 @@ def test_an_agent_that_ignores_its_end_is_answered_for_and_named(
     assert (task.status.state, "without quick=True" in task.status.message.text) == (TaskState.FAILED, True)
     assert shown(again) == task, "its later results are dropped"
     assert sentence.startswith(f"doors: quick agent {name} at {line_of('# It is here.')} (task {task.id}) has gone on")
-    assert sentence.endswith("beyond its time; 1 of its 2 places are taken")
+    assert sentence.endswith("beyond its time; late runs: 1 (its calls are refused from 2 on)")
     assert caplog.text.count("has gone on for") == 1
     assert MEMORY["steps"] == [], "a generator ends at its next yield"
     assert latecomers.troubles() == []
@@ -146,6 +146,20 @@ def test_an_agent_with_too_many_late_runs_is_refused_and_others_go_on(
     other, again = map(shown, run_to_end(None, calls()))
     assert text_of(other) == "hello"
     assert "gone" in text_of(again)
+
+
+def test_a_burst_of_calls_leaves_more_runs_than_the_limit(owner: Person, late: Callable[[str], int]) -> None:
+    async def calls() -> list[str]:
+        await asyncio.gather(*(call(owner, "ignores-its-end") for _ in range(4)))
+        assert late("ignores-its-end") == 4
+        with pytest.raises(Unavailable):
+            await call(owner, "ignores-its-end")
+        sentences = Latecomers().troubles()
+        await all_end(late, "ignores-its-end")
+        return sentences
+
+    (sentence,) = run_to_end(None, calls())
+    assert sentence.endswith("; late runs: 4 (its calls are refused from 2 on)")
 
 
 def test_a_caller_that_leaves_does_not_wait_for_the_agent(owner: Person, late: Callable[[str], int]) -> None:
