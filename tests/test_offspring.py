@@ -63,3 +63,10 @@ def test_a_process_that_got_the_id_of_a_leader_later_is_left_alone(leader: "subp
     kill_offspring(leader.pid, start_of(leader.pid) - 1)
     assert leader.poll() is None
     assert start_of(program)
+
+
+def test_without_a_process_nothing_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, _: killed.append(group))
+    kill_offspring(0, 0)
+    assert killed == []

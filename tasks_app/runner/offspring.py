@@ -38,6 +38,8 @@ def kill_offspring(leader: int, started: int) -> None:
     The leader may have ended. The kernel gives its id to no other process while its session has members, so if another
     process has the id by now, the session is empty. On other systems only the process group of the leader is killed.
     """
+    if leader <= 0:
+        return  # There is no process. The kernel would take 0 for the group of this one.
     if not (PROCESSES / "self" / "stat").exists():
         _kill_group(leader)
         return
