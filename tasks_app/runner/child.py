@@ -31,7 +31,7 @@ from tasks_app.files import run_files
 from tasks_app.memory.runs import RunMemory
 from tasks_app.run_secrets import run_secrets
 from tasks_app.runner import pipe
-from tasks_app.runner.failures import judge_safely, text_of, trace_of
+from tasks_app.runner.failures import judge_safely, reason_of, text_of, trace_of
 from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
     NO_PIPE,
@@ -136,7 +136,7 @@ def _raised(error: Exception, retry_on: tuple[type[Exception], ...]) -> Raised:
             kind, text = "mistake", str(error)
         case MemoryError():
             kind = "memory"
-    return Raised(kind, text, trace_of(error), isinstance(error, retry_on), after)
+    return Raised(kind, text, trace_of(error), isinstance(error, retry_on), after, reason_of(error))
 
 
 def _heed_parent_only() -> None:

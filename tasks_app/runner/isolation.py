@@ -185,9 +185,9 @@ class Child:
             case Done():
                 return None
             case Raised(kind="failure"):
-                raise Failure(value.text) from AgentRaised(value.trace)
+                raise Failure(value.text, reason=value.reason) from AgentRaised(value.trace)
             case Raised(kind="retry"):
-                raise Retry(value.text, after=value.after) from AgentRaised(value.trace)
+                raise Retry(value.text, after=value.after, reason=value.reason) from AgentRaised(value.trace)
             case Raised(kind="mistake"):
                 raise AgentMistake(value.text)
             case Raised(kind="memory") if self.run.agent.memory is not None:

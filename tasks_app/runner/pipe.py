@@ -100,6 +100,8 @@ class Raised(Struct, frozen=True, tag=True):
     """True if another attempt may succeed, by the options of the agent."""
     after: float | None
     """The seconds before it, if the agent asked for some."""
+    reason: str = ""
+    """The reason of a Failure."""
     cursor: int = 0
 
 

@@ -89,6 +89,9 @@ STRANGE: dict[str, tuple[Callable[[], Exception], str]] = {
 }
 
 
+REASONS = {"number": "7", "half a character": "?", "long": "x" * 100}
+
+
 def strange(how: str) -> Exception:
     return STRANGE[how][0]()
 
@@ -129,6 +132,8 @@ def test_a_failure_with_a_strange_text_ends_its_task(owner: Person, name: str, h
     run = models.Run.objects.get()
     assert run.outcome == "failed"
     assert "Traceback" in run.traceback
+    if how in REASONS:
+        assert task.status.message.metadata == {"reason": REASONS[how]}
     if how == "long":
         assert task.status.message.text.endswith(" … (cut: 4,000,007 characters)")
         assert len(words(task)) < 10_000
