@@ -138,7 +138,9 @@ def test_the_api_rotates_a_key_for_those_who_may(owner: Person) -> None:
     answer = program(ADMINISTRATOR).post(path, overlap_hours=1)
     assert answer.status_code == 200, answer.content
     assert works(answer.json()["key"])
-    assert program(ADMINISTRATOR).post(path, overlap_hours=1e9).status_code == 409
+    for hours in (-1, 1e9, "nan"):
+        wrong = program(ADMINISTRATOR).post(path, overlap_hours=hours)
+        assert (wrong.status_code, wrong.json()["errors"][0]["where"]) == (400, "/overlap_hours")
 
 
 # ------------------------------------------------------------- networks

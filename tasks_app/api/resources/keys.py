@@ -10,7 +10,7 @@ from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ApiKey
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.keys import make_key, rotate_key
+from tasks_app.operators.keys import MOST_OVERLAP, make_key, rotate_key
 
 
 class KeyRow(Row):
@@ -48,7 +48,9 @@ class NewKey(Body):
 
 
 class Rotation(Body):
-    overlap_hours = serializers.FloatField(default=24.0, help_text="Hours for which the old key is valid.")
+    overlap_hours = serializers.FloatField(
+        default=24.0, min_value=0, max_value=MOST_OVERLAP, help_text="Hours for which the old key is valid."
+    )
 
 
 class Keys(Resource):
