@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Act, AuditEntry, Refusals, RefusedCalls
+from tasks_app.models import Act, AuditEntry, Principal, Refusals, RefusedCalls
 
 PAGE = 1_000
 """Rows that are read at once from each table."""
@@ -51,6 +51,13 @@ def export(window: Window) -> Iterator[dict[str, Any]]:
         tables += [_strangers(window), _acts(window)]
     for _, row in merge(*tables, key=lambda pair: pair[0]):
         yield row
+
+
+def has_caller(window: Window) -> bool:
+    """Return whether a principal has the name of the window's caller, if it names one."""
+    columns = {"tenant": "tenant__name", "caller": "name"}
+    names = {columns[column]: value for column, value in _of_caller(window.caller).items()}
+    return not names or Principal.objects.filter(**names).exists()
 
 
 Dated = Iterator[tuple[datetime, dict[str, Any]]]

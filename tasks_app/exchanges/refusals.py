@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import partial
+from ipaddress import ip_network
 from typing import Self
 
 from django.db import connection
@@ -165,6 +166,17 @@ tally = Tally()
 def address_of_search(text: str) -> str:
     """Return the address that stands in a row for an IP address, or the text itself, such as "others"."""
     return network_of(text) or text
+
+
+def is_address(text: str) -> bool:
+    """Return whether a row can have the address of a search: an IP address or network, OTHERS or UNKNOWN."""
+    if text in {OTHERS, UNKNOWN}:
+        return True
+    try:
+        ip_network(text)
+    except ValueError:
+        return bool(network_of(text))
+    return True
 
 
 def _count_of(status: int, *, recorded: bool) -> Count:

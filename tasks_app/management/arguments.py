@@ -70,6 +70,12 @@ def add_until(parser: _ActionsContainer) -> None:
     )
 
 
+def check_window(options: Mapping[str, Any]) -> None:
+    """Check that `--since` is earlier than `--until`, because another window can only be empty. Raises CommandError."""
+    if options["since"] and options["until"] and options["since"] >= options["until"]:
+        raise CommandError("--since must be earlier than --until.")
+
+
 def find_account() -> str:
     """Return the name of the account that runs the command."""
     try:

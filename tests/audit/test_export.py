@@ -4,12 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError
 
 from tasks_app.audit import export as module
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Act, AuditEntry, Refusals, RefusedCalls
 from tasks_app.upkeep.deletion import Deletion
 from tasks_app.upkeep.row_kinds import ROW_KINDS
+from tests.conftest import Person
 from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -100,7 +102,17 @@ def test_a_window_and_a_caller_choose_rows() -> None:
         ("entry", "other"),
     ]
     assert [row["tenant"] for row in exported("--caller", "other/bob")] == ["other"]
-    assert exported("--caller", "other/eve") == []
+    assert len(exported("--caller", "acme/bob")) == 1, "callers of entries need not exist any more"
+
+
+def test_an_export_that_can_only_be_empty_is_refused(owner: Person) -> None:
+    for caller in ("eve", "home/eve", "other/owner"):
+        with pytest.raises(CommandError, match=f"There is no principal '{caller}'"):
+            exported("--caller", caller)
+    assert exported("--caller", "home/owner") == exported("--caller", "owner") == [], "it has made no calls"
+    for command in (("audit", "export"), ("usage",)):
+        with pytest.raises(CommandError, match="--since must be earlier than --until"):
+            printed("a2a", *command, "--since", "2026-03-03", "--until", "2026-03-02")
 
 
 def test_old_rows_of_the_audit_go_in_small_steps_and_acts_stay() -> None:

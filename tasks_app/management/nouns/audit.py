@@ -3,8 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from tasks_app.audit.export import Window, export
-from tasks_app.management.arguments import add_since, read_text, read_time
+from django.core.management.base import CommandError
+
+from tasks_app.audit.export import Window, export, has_caller
+from tasks_app.management.arguments import add_since, check_window, read_text, read_time
 from tasks_app.management.nouns import Noun, Printer
 
 
@@ -23,8 +25,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
-    for row in export(Window(since=options["since"], until=options["until"], caller=options["caller"])):
+    check_window(options)
+    window = Window(since=options["since"], until=options["until"], caller=options["caller"])
+    count = 0
+    for row in export(window):
         printer.print_line(row)
+        count += 1
+    if count == 0 and not has_caller(window):
+        raise CommandError(f"There is no principal {window.caller!r}, and nothing of one in this window.")
 
 
 AUDIT = Noun(help="export who did what", add_arguments=_add_arguments, handle=_handle)

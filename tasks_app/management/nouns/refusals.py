@@ -3,7 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from tasks_app.exchanges.refusals import address_of_search
+from django.core.management.base import CommandError
+
+from tasks_app.exchanges.refusals import OTHERS, UNKNOWN, address_of_search, is_address
 from tasks_app.management.arguments import add_limit, add_since, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Refusals
@@ -22,6 +24,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = Refusals.objects.order_by("-minute", "address")
     if address := options["address"]:
+        if not is_address(address):
+            raise CommandError(f"{address!r} is no IP address; {OTHERS} and {UNKNOWN} have rows, too.")
         rows = rows.filter(address=address_of_search(address))
     if since := options["since"]:
         rows = rows.filter(minute__gte=since.replace(second=0, microsecond=0))

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from tasks_app.management.arguments import add_limit, add_since, add_until, read_text
+from tasks_app.management.arguments import add_limit, add_since, add_until, check_window, read_text
 from tasks_app.management.nouns import Noun, Printer, owned_line
 from tasks_app.models import Usage
 from tasks_app.operators import columns, lookup
@@ -18,6 +18,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    check_window(options)
     rows = Usage.objects.select_related("owner", "tenant").order_by("-pk")
     if options["correlation"]:
         rows = rows.filter(correlation_id=options["correlation"])

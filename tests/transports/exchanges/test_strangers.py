@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError
 from django.db import OperationalError
 from django.test import AsyncClient, Client
 from django.urls import reverse
@@ -138,6 +139,10 @@ def test_operators_find_the_refusals_of_an_address(post: Post, hand: Hand, admin
         AddRefusals.do_many([AddRefusals({(minute, address): refusals.Count(limited=2, recorded=1)})])
     assert [line["address"] for line in printed("a2a", "refusals")] == ["192.0.2.1", "2001:db8::/64"]
     (line,) = printed("a2a", "refusals", "--address", "2001:db8::77")
+    assert printed("a2a", "refusals", "--address", "2001:db8::/64") == [line]
+    assert printed("a2a", "refusals", "--address", "others") == []
+    with pytest.raises(CommandError, match=r"'10\.1' is no IP address"):
+        printed("a2a", "refusals", "--address", "10.1")
     assert (line["address"], line["limited"], line["recorded"]) == ("2001:db8::/64", 2, 1)
     page = reverse("admin:tasks_app_refusals_changelist")
     assert "192.0.2.1" in admin_client.get(page).content.decode()
