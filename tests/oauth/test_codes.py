@@ -4,51 +4,15 @@ import base64
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from authlib.common.security import generate_token
 
 from tests.oauth.browser import Browser, hidden_fields
 from tests.oauth.conftest import LOOPBACK, REDIRECT, SCOPES, Site
+from tests.oauth.flows import VERIFIER, address, code, exchange, is_active, query_of, refresh, refused
 
 pytestmark = pytest.mark.storage
-VERIFIER = generate_token(64)
-
-
-def address(site: Site, name: str = "app", redirect: str = REDIRECT, **more: str) -> str:
-    """Return the address that the client library opens in the browser."""
-    more |= {"code_verifier": VERIFIER, "state": "s"}
-    with site.client(name, redirect_uri=redirect, code_challenge_method="S256") as client:
-        return str(client.create_authorization_url(f"{site.url}/oauth2/authorize", **more)[0])
-
-
-def query_of(answer: httpx.Response) -> dict[str, str]:
-    """Return the parameters with which the browser returns to the client."""
-    assert answer.status_code == 302, answer.text
-    return {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
-
-
-def code(site: Site, browser: Browser, name: str = "app", **more: str) -> str:
-    return query_of(browser.approve(address(site, name, **more)))["code"]
-
-
-def exchange(site: Site, code: str, name: str = "app", **more: str) -> httpx.Response:
-    fields = {"code": code, "redirect_uri": REDIRECT, "code_verifier": VERIFIER} | more
-    return site.form(name, "/oauth2/token", grant_type="authorization_code", **fields)
-
-
-def refresh(site: Site, token: str, name: str = "app", **more: str) -> httpx.Response:
-    return site.form(name, "/oauth2/token", grant_type="refresh_token", refresh_token=token, **more)
-
-
-def is_active(site: Site, token: str) -> bool:
-    return bool(site.form("app", "/oauth2/introspect", token=token).json()["active"])
-
-
-def refused(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]
 
 
 @pytest.mark.requirement("ACP-13")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.oauth.browser import Browser
 from tests.oauth.conftest import Site
-from tests.oauth.test_codes import code, exchange, is_active, refresh, refused
+from tests.oauth.flows import code, exchange, is_active, refresh, refused
 
 pytestmark = pytest.mark.storage
 
