@@ -101,7 +101,7 @@ class Place:
         self.bank = Bank(lambda: [self.purse])
 
     async def take(self, cost: int = 1) -> bool:
-        return await self.bank.take(self.purse, cost, time.monotonic())
+        return await self.bank.take(self.purse, cost)
 
 
 @asynccontextmanager

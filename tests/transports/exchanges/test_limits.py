@@ -130,7 +130,8 @@ def test_a_flood_of_bodies_that_cannot_be_read_is_limited(owner: Person, body: b
     assert (answers[-1].status_code, "Retry-After" in answers[-1].headers) == (429, True)
     exchanges = recorded(22)
     assert {exchange.caller_id for exchange in exchanges} == {owner.caller.owner_id}
-    assert [exchange.http_status for exchange in exchanges][-2:] == [429, 429]
+    # Calls of one millisecond have no order among the exchanges.
+    assert [exchange.http_status for exchange in exchanges].count(429) == 2
 
 
 def test_a_flood_of_calls_without_the_right_is_limited(reader: Person) -> None:
