@@ -51,7 +51,8 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         exchange.is_change = True
         new = await tickets.issue(call.caller.owner_id, _holder_of(call), exchange.entry())
     except RateLimited as error:
-        refused_calls.count(call.caller, error.reason, call.peer)
+        if call.identity is not None:  # Else it is the limit of the address that is reached.
+            refused_calls.count(call.identity, error.reason, call.peer)
         raise over_limit(error) from None
     except Refusal:
         raise

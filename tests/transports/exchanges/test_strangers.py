@@ -94,6 +94,19 @@ def test_rest_refuses_a_flood_with_429(post: Post, settings: Any, path: str) -> 
     assert [post(wire, key="tdk_wrong", path=path)[0] for _ in range(2)] == [401, 429]
 
 
+@pytest.mark.parametrize("path", ["/ws/ticket", "/links"])
+def test_doors_without_a_language_refuse_a_flood_with_429(settings: Any, path: str) -> None:
+    settings.A2A_ADDRESS_FAILURES = 2
+
+    async def ask(guess: int) -> int:
+        headers = {"Authorization": f"Bearer tdk_guess-{guess}"}
+        body = json.dumps({"taskId": "none"})
+        answer = await AsyncClient().post(path, body, content_type="application/json", headers=headers)
+        return answer.status_code
+
+    assert [asyncio.run(ask(guess)) for guess in range(4)] == [401, 401, 429, 429]
+
+
 def test_a_batch_of_a_stranger_is_one_refusal(post: Post, hand: Hand) -> None:
     post([new(), new()], key="tdk_wrong")
     assert rows() == [("127.0.0.1", 1, 0, 0, 1)]
