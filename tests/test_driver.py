@@ -87,14 +87,7 @@ class Story:
                 self.steps.append("tidy")
 
     async def tidies_up_beyond_its_limit(self) -> None:
-        async with asyncio.timeout(SOON + GRACE / 4):
-            try:
-                await asyncio.sleep(LATE)
-            finally:
-                try:
-                    await asyncio.sleep(LATE)
-                finally:
-                    self.steps.append("tidy")
+        await self.tidies_up_within(SOON + GRACE / 4)
 
     async def tidies_up_in_a_group(self) -> None:
         async def fails() -> None:
@@ -112,7 +105,10 @@ class Story:
                     self.steps.append("tidy")
 
     async def is_at_its_own_limit_before(self) -> None:
-        async with asyncio.timeout(SOON / 2):
+        await self.tidies_up_within(SOON / 2)
+
+    async def tidies_up_within(self, seconds: float) -> None:
+        async with asyncio.timeout(seconds):
             try:
                 await asyncio.sleep(LATE)
             finally:
