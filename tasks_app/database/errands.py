@@ -8,15 +8,12 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
-
-from a2a.errors import Unavailable
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused, pauses
 from tasks_app.database.work import NotDone, Work
 
 log = logging.getLogger(__name__)
-AWAY = (Unavailable, OperationalError, InterfaceError)
 PATIENCE = 60.0
 """Seconds for which an item is repeated."""
 

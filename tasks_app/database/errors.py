@@ -1,10 +1,13 @@
 """Errors of the database as callers get them."""
 
 from django.conf import settings
-from django.db import OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
 from tasks_app.database.sessions import is_overloaded, is_spent, is_too_slow
+
+AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
+"""Errors of a database that is away, full, read-only or overloaded. It may have done the work or not."""
 
 
 class Busy(Unavailable, OperationalError, twin=True):

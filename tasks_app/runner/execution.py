@@ -25,6 +25,7 @@ from a2a.states import TaskState
 from a2a.types import Role
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import AWAY
 from tasks_app.database.rows import RunRow
 from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.ids import uuid7
@@ -40,7 +41,6 @@ from tasks_app.runner.quick import warn_of
 from tasks_app.runner.retries import Attempt, Verdict, is_transient
 from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import LostLease, WriteFailed, exception_of
-from tasks_app.runner.store import AWAY
 from tasks_app.runner.writer import Ending, Writer
 
 log = logging.getLogger(__name__)

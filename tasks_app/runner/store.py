@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError
 
-from a2a.errors import Unavailable
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Appended, NewerMessage, notify, run_seq
@@ -17,8 +16,6 @@ from tasks_app.hints import Reached
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 
 log = logging.getLogger(__name__)
-AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
-"""Errors of a database that is away, full, read-only or overloaded. It may have done the work or not."""
 SHORTEST, LONGEST = 0.05, 0.5
 """Seconds between two repetitions while the database is away."""
 

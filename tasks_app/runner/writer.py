@@ -22,13 +22,14 @@ from a2a.types import Task
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errands import insist
+from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import FileRow, PositionRow, RunRow
 from tasks_app.event_log import Spend, TaskRead, change, last_status, late_cost
 from tasks_app.files import has_large, store_action
 from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
-from tasks_app.runner.store import AWAY, store
+from tasks_app.runner.store import store
 
 log = logging.getLogger(__name__)
 PAUSE = 0.025
