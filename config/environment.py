@@ -6,6 +6,7 @@ For a value that it cannot use, a reader raises ImproperlyConfigured with a sent
 import json
 import os
 import re
+from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
+
+_read: set[str] = set()
+"""The variables that were asked for."""
 
 
 def read_env_file(path: Path) -> None:
@@ -38,6 +42,7 @@ def read_env_file(path: Path) -> None:
 
 def text(name: str, default: str = "") -> str:
     """Return the variable, or the contents of the file that NAME_FILE names, so that secrets can come from files."""
+    _read.add(name)
     if path := os.environ.get(f"{name}_FILE"):
         try:
             return Path(path).read_text(encoding="utf-8").strip()
@@ -48,6 +53,7 @@ def text(name: str, default: str = "") -> str:
 
 def path(name: str, default: str) -> str:
     """Return a path. A variable that is set but empty stays empty: no path."""
+    _read.add(name)
     return os.environ.get(name, default).strip()
 
 
@@ -265,3 +271,16 @@ def execution(name: str) -> str:
             f"runtime, not {value!r}"
         )
     return value.rstrip("/") if is_address else value
+
+
+def misspelt() -> dict[str, str]:
+    """Return the variables that begin like ours and that nothing has read, each with the setting that it resembles.
+
+    Others that nothing has read may belong to agents.
+    """
+    found: dict[str, str] = {}
+    for variable in sorted(os.environ):
+        name = variable.removesuffix("_FILE")
+        if name.startswith("A2A_") and name not in _read and (like := get_close_matches(name, _read, 1, cutoff=0.8)):
+            found[variable] = like[0]
+    return found

@@ -4,7 +4,7 @@ The lines that begin with an id in a check's docstring are its rows in docs/refe
 registers its checks.
 """
 
-from tasks_app.checks import agents, brokers, cards, production, stores
+from tasks_app.checks import agents, brokers, cards, production, stores, variables
 
-MODULES = (agents, brokers, cards, production, stores)
+MODULES = (agents, brokers, cards, production, stores, variables)
 """The modules that have checks."""

@@ -39,9 +39,8 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     """Return a file or one range of it, as an attachment with the name that is stored."""
     if request.method not in {"GET", "HEAD"}:
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
-    until, signature = request.GET.get("until", ""), request.GET.get("signature", "")
-    if sentence := find_problem(file, until, signature):
-        return _refuse_link(request, sentence)
+    if (refusal := _check_link(request, file)) is not None:
+        return refusal
     row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
     if row is None:
         return _refuse(404, "there is no such file: its task may have been deleted")
@@ -69,15 +68,19 @@ def _refuse(status: int, sentence: str) -> HttpResponse:
     return JsonResponse({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
 
 
-def _refuse_link(request: HttpRequest, sentence: str) -> HttpResponse:
-    """Count a wrong link, and refuse it with 403, or with 429 if its address has sent too many."""
+def _check_link(request: HttpRequest, file: str) -> HttpResponse | None:
+    """Count the request, and a wrong link. Return the refusal of a wrong link, or of an address with too many."""
+    origin = find_origin(request)
     try:
-        strangers.count_failure(find_origin(request))
+        strangers.check_calls(origin)
+        if sentence := find_problem(file, request.GET.get("until", ""), request.GET.get("signature", "")):
+            strangers.count_failure(origin)
+            return _refuse(403, sentence)
     except TooManyCalls as error:
         response = _refuse(429, error.message)
         response["Retry-After"] = str(error.retry_after)
         return response
-    return _refuse(403, sentence)
+    return None
 
 
 def _headers(row: File, start: int, end: int) -> dict[str, str]:

@@ -5,13 +5,14 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
 from django.core.signing import Signer
 
 from tasks_app.files import path_of
+from tasks_app.limits import strangers
 from tests.conftest import Person, Server
 from tests.support.chapters.files import files_of
 from tests.support.hand import Hand
@@ -136,3 +137,17 @@ def test_a_link_expires_and_a_new_answer_brings_a_new_one(
     fresh = asyncio.run(told())
     assert fresh.partition("?")[0] == path.partition("?")[0]
     assert asyncio.run(fetched("GET", fresh)) == (200, BIG)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("end", "first"), [("", 200), ("x", 403)], ids=["right", "wrong"])
+def test_downloads_count_among_the_calls_of_their_address(
+    service: None, owner: Person, settings: Any, end: str, first: int
+) -> None:
+    headers = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
+    _, body = asyncio.run(fetched("POST", "/jsonrpc", json.dumps(call(BIG)).encode(), **headers))
+    place = urlsplit(files_of(json.loads(body)["result"]["task"]["artifacts"])[0]["url"])
+    settings.A2A_ADDRESS_CALLS = 3
+    strangers.calls.clear()
+    path = f"{place.path}?{place.query}{end}"
+    assert [asyncio.run(fetched("GET", path))[0] for _ in range(5)] == [first] * 3 + [429] * 2
