@@ -71,7 +71,7 @@ def _lend_one(charge: Charge) -> int:
 
 def _create(items: Sequence[CreateAdvanced]) -> list[Any]:
     """Store the items, and take what they need off their advances, if they are stored."""
-    draws = [item.draw._replace(n=place) for place, item in enumerate(items)]
+    draws = [item.draw for item in items]
     if on_postgres():
         return results_of(items, create_postgres(items, DRAW_POSTGRES, draw_values(draws)))
     with prepared() as cursor, transaction.atomic():

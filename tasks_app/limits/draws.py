@@ -20,8 +20,6 @@ class Draw(NamedTuple):
     back: int
     """The part of the amount that is not reserved any more; the rest goes on as the reservation of a task."""
     spent: int
-    n: int = 0
-    """The place of the call's item in its group."""
 
 
 # 1. p: limit the wait for locks, as wait_briefly() does, but within the statement.
@@ -48,9 +46,13 @@ _DRAW_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = 
 
 
 def draw_values(draws: Sequence[Draw]) -> list[Any]:
-    """Return the values of DRAW_POSTGRES."""
+    """Return the values of DRAW_POSTGRES, for the draws of the items of a group in their order."""
     before, day, month = times()
-    return [dumps([one._asdict() for one in draws]), before, before, day, month]
+    rows = [
+        {"n": place, "advance": one.advance, "amount": one.amount, "back": one.back, "spent": one.spent}
+        for place, one in enumerate(draws)
+    ]
+    return [dumps(rows), before, before, day, month]
 
 
 def draw_each(cursor: Any, draws: Sequence[Draw]) -> None:

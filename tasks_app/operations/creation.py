@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-
-from msgspec.structs import asdict
+from typing import Any
 
 from a2a.answers import Answer
 from a2a.dialects.json.json_1_0 import document
@@ -54,12 +53,20 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     row = task_row(plan, final, task.status.timestamp, rows)
     files = file_rows(plan, run.task_id)
     entry = context.exchange.entry()
-    item = Create(
-        key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, entry=entry, files=files
+    kind, money = _money(plan, is_over=final.state in TERMINAL)
+    item = kind(
+        key=plan.key,
+        task=row,
+        events=rows,
+        run=failure,
+        exchange=exchange,
+        body=body,
+        entry=entry,
+        files=files,
+        **money,
     )
     item.secret = row_of(task.id, run.message.message_id, context.secrets)
     item.usage = context.usage and of_task(context.usage, task.id)
-    item = _with_money(item, plan, is_over=final.state in TERMINAL)
     if plan.request.push_config:
         _add_webhook(plan.request.push_config, item, plan)
     if plan.streams:
@@ -95,25 +102,26 @@ async def create_reply(plan: Plan, reply: Message) -> Answer | KeyTarget:
             keep()
     row, files = reply_row(plan, reply_id, reply), file_rows(plan, reply_id)
     entry = context.exchange.entry()
-    item = Create(key=plan.key, exchange=exchange, body=body, entry=entry, files=files, reply=row)
-    item = _with_money(item, plan, is_over=True)
+    kind, money = _money(plan, is_over=True)
+    item = kind(key=plan.key, exchange=exchange, body=body, entry=entry, files=files, reply=row, **money)
     return _answer_or_target(context, item, await item, answer)
 
 
-def _with_money(item: Create, plan: Plan, *, is_over: bool) -> Create:
-    """Return the item with what it does to stored budgets, if its caller has any."""
+def _money(plan: Plan, *, is_over: bool) -> tuple[type[Create], dict[str, Any]]:
+    """Return the class of the item, and what the item does to stored budgets, if its caller has any."""
     if (charge := plan.charge) is None:
-        return item
-    values = asdict(item)
+        return Create, {}
     if not plan.quick:
-        return CreateCharged(**values, charge=charge)
+        return CreateCharged, {"charge": charge}
     # What a quick agent has reserved stays reserved while its task waits for an answer.
     if plan.advance:
+        values: dict[str, Any] = {"charge": charge, "draw": _draw(plan, is_over=is_over)}
         if not is_over:
-            rows = [ReservationRow(task_id=charge.task_id, budget_id=id, amount=plan.share) for id in charge.budgets]
-            values["reservations"] = rows
-        return CreateAdvanced(**values, charge=charge, draw=_draw(plan, is_over=is_over))
-    return CreateSettled(**values, charge=charge, spent=plan.final_cost()) if is_over else item
+            values["reservations"] = [
+                ReservationRow(task_id=charge.task_id, budget_id=id, amount=plan.share) for id in charge.budgets
+            ]
+        return CreateAdvanced, values
+    return (CreateSettled, {"charge": charge, "spent": plan.final_cost()}) if is_over else (Create, {})
 
 
 def _draw(plan: Plan, *, is_over: bool) -> Draw:
