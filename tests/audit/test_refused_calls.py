@@ -47,9 +47,8 @@ def test_a_limit_is_counted_with_its_address(post: Post, owner: Person, settings
     settings.A2A_OWNER_TASKS = 1
     settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
     later = {"configuration": {"returnImmediately": True}}
-    post(new(agent="asks", **later))
-    for _ in range(3):
-        post(new(agent="asks", **later), **{"X-Forwarded-For": "203.0.113.7"})
+    for place in range(4):
+        post(new(agent="waits", **later), **({"X-Forwarded-For": "203.0.113.7"} if place else {}))
     (row,) = (refused_calls.flush(), RefusedCalls.objects.all())[1]
     assert (row.caller, row.credential) == ("owner", f"key:{owner.caller.key_id}")
     assert (row.reason, row.count, row.last_peer) == ("RATE_LIMITED", 3, "203.0.113.7")
