@@ -161,10 +161,11 @@ def give_readers(parser: ArgumentParser, **readers: Callable[[str], Any]) -> Non
 
 
 def read_name(text: str) -> str:
-    """Read a name that fits every name column."""
-    if not (1 <= len(text) <= 64 and text.strip() and text.isprintable()):
-        raise ArgumentTypeError(f"must have 1 to 64 printable characters, not {len(text)}: {text[:70]!r}")
-    return text
+    """Read a name that fits every name column, without the spaces around it, which the other doors drop as well."""
+    name = text.strip()
+    if not (1 <= len(name) <= 64 and name.isprintable()):
+        raise ArgumentTypeError(f"must have 1 to 64 printable characters, not {len(name)}: {text[:70]!r}")
+    return name
 
 
 def read_reason(text: str) -> str:

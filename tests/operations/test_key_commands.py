@@ -73,10 +73,17 @@ def test_a_tenant_with_the_name_of_a_path_is_refused() -> None:
 @pytest.mark.parametrize("where", ["principal", "--name", "--tenant"])
 def test_a_name_that_nobody_can_tell_apart_or_no_column_holds_is_refused(where: str, odd: str) -> None:
     words = ("create", odd) if where == "principal" else ("create", "worker", where, odd)
-    with pytest.raises(CommandError, match=f"argument {where}: must have 1 to 64 printable characters, not {len(odd)}"):
+    long = len(odd.strip())
+    with pytest.raises(CommandError, match=f"argument {where}: must have 1 to 64 printable characters, not {long}"):
         keys(*words)
     assert not Principal.objects.exists()
     assert not Tenant.objects.exists()
+
+
+def test_spaces_around_a_name_make_no_other_principal() -> None:
+    keys("create", "worker")
+    keys("create", " worker ", "--tenant", "default ")
+    assert Principal.objects.count() == Tenant.objects.count() == 1
 
 
 def test_a_name_may_be_as_long_as_its_column() -> None:
