@@ -113,11 +113,12 @@ class Site(admin.AdminSite):
 
     def _enrol(self, request: HttpRequest) -> HttpResponse:
         user: Any = request.user
-        key = _read_key(request)
-        if request.method != "POST" or not key:
+        if not (key := _read_key(request)):
             key = second_factor.new_key()
             request.session[KEY] = seal(key)
             return self._show(request, key=key)
+        if request.method != "POST":
+            return self._show(request, key=key)  # The app may have it already.
         code = "".join(request.POST.get("code", "").split())[:32]
         result = second_factor.enrol(user, key, code, operator_of(request, ADMIN))
         if result is None:

@@ -78,6 +78,8 @@ def test_a_first_login_enrols_with_a_code_and_shows_recovery_codes_once(ada: Use
     text = page.content.decode()
     key = unseal(client.session["second_factor_key"])
     assert second_factor.spell_key(key) in text
+    assert second_factor.spell_key(key) in client.get(PAGE).content.decode()
+    assert second_factor.spell_key(key) not in visit().get(PAGE).content.decode()
     assert page.headers["Content-Security-Policy"] == POLICY
     assert "no-store" in page.headers["Cache-Control"]
     assert "<svg" in text
