@@ -1,4 +1,4 @@
-"""The whole examination: processes, then work of each kind, then the memory, then event logs."""
+"""The whole examination: processes, then work of each kind, budgets, the memory, and event logs."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.doctor.batches import examine_batches
+from tasks_app.doctor.budgets import examine_budgets
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.guard import guard
 from tasks_app.doctor.logs import examine_logs
@@ -21,6 +22,7 @@ PARTS = {
     "workflows": examine_workflows,
     "batches": examine_batches,
     "shared streams": examine_shared_streams,
+    "budgets": examine_budgets,
 }
 """The parts that look at rows which are overdue, and so need the time."""
 

@@ -7,9 +7,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, and what to do about it."""
 
     kind: str
-    """The kind of fault: `log`, `lease`, `task`, `delivery`, `slack`, `workflow`, `batch`, `stream`, `memory`, `clock`,
-    `retention` or `process`, or `doctor` for an examination that failed."""
+    """The kind of fault: `log`, `lease`, `task`, `delivery`, `slack`, `workflow`, `batch`, `stream`, `budget`,
+    `memory`, `clock`, `retention` or `process`, or `doctor` for an examination that failed."""
     subject: str
-    """The id of the task, webhook, workflow, batch, shared stream, owner or process, or what was examined."""
+    """The id of the task, webhook, workflow, batch, shared stream, budget, owner or process, or what was examined."""
     problem: str
     remedy: str
