@@ -3,6 +3,7 @@
 To start Python and import the libraries takes a second of a core, which fault tests would pay hundreds of times. Only
 libraries and the protocol are imported ahead, and nothing that reads the settings: each process loads the service by
 itself, runs `manage.py` as a script, has a session of its own, and ends as a process that was started by a shell does.
+Of what reads the settings only the code is read ahead, which each process then executes.
 """
 
 import contextlib
@@ -14,19 +15,32 @@ import runpy
 import signal
 import socket
 import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec, spec_from_file_location
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 LIBRARIES = (
     "a2a.acting",
     "a2a.cards",
+    "a2a.descriptions.openapi",
+    "a2a.descriptions.openrpc",
     "a2a.dialects.card_choice",
+    "a2a.dialects.json.history",
     "a2a.dialects.params",
+    "a2a.dialects.schemas.cards",
     "a2a.languages",
+    "a2a.retry_after",
     "a2a.scribe",
     "a2a.signatures",
     "a2a.sse",
     "celery.app.trace",
+    "celery.backends.base",
     "celery.concurrency.prefork",
+    "celery.concurrency.solo",
     "celery.concurrency.thread",
     "celery.fixups.django",
     "channels.layers",
@@ -55,19 +69,32 @@ LIBRARIES = (
     "django.views.defaults",
     "email.mime.text",
     "encodings.idna",
+    "httpcore",
     "httpx",
     "jwt",
     "msgspec.json",
+    "multiprocessing.forkserver",
     "orjson",
+    "psycopg.types.hstore",
+    "pygments.formatters.html",
+    "pygments.lexers.special",
     "redis.asyncio",
+    "requests",
+    "segno",
     "standardwebhooks.webhooks",
     "uvicorn.lifespan.on",
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
     "uvicorn.server",
     "uvloop",
     "whitenoise.middleware",
 )
+PACKAGES = (
+    *("a2a", "config", "tasks_app", "rest_framework", "channels", "django_otp"),
+    *(f"django.contrib.{name}" for name in ("admin", "auth", "contenttypes", "messages", "sessions", "staticfiles")),
+)
+"""Packages whose code is read ahead: they read the settings."""
 LARGEST = 200_000
 """Bytes of an order."""
 
@@ -113,10 +140,52 @@ def become(order: dict[str, Any], output: int, errors: int) -> None:
     sys.argv = order["arguments"]
 
 
+class Ahead(MetaPathFinder):
+    """Finds modules whose code was read ahead."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, CodeType] = {}
+        self.files: dict[str, Path] = {}
+
+    def read(self, package: str) -> None:
+        """Read the code of all modules of a package."""
+        spec = find_spec(package)
+        for folder in map(Path, spec.submodule_search_locations or () if spec else ()):
+            for file in folder.rglob("*.py"):
+                parts = file.relative_to(folder).with_suffix("").parts
+                name = ".".join([package, *(parts[:-1] if file.stem == "__init__" else parts)])
+                if name not in sys.modules and (code := SourceFileLoader(name, str(file)).get_code(name)):
+                    self.codes[name], self.files[name] = code, file
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        """Return where the module is, and a loader that has its code already."""
+        file = self.files.get(name)
+        if file is None:
+            return None
+        places = [str(file.parent)] if file.stem == "__init__" else None
+        loader = Loader(name, str(file), self.codes[name])
+        return spec_from_file_location(name, file, loader=loader, submodule_search_locations=places)
+
+
+class Loader(SourceFileLoader):
+    """Loads a module from code that was read ahead."""
+
+    def __init__(self, name: str, file: str, code: CodeType) -> None:
+        super().__init__(name, file)
+        self.code = code
+
+    def get_code(self, name: str) -> CodeType:
+        return self.code
+
+
 def preload() -> None:
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):  # one that is not installed is not used
             importlib.import_module(name)
+    ahead = Ahead()
+    for package in PACKAGES:
+        ahead.read(package)
+    sys.meta_path.insert(0, ahead)
     gc.freeze()
 
 
