@@ -273,7 +273,7 @@ def execution(name: str) -> str:
     return value.rstrip("/") if is_address else value
 
 
-def misspelt() -> dict[str, str]:
+def find_misspellings() -> dict[str, str]:
     """Return the variables that begin like ours and that nothing has read, each with the setting that it resembles.
 
     Others that nothing has read may belong to agents.

@@ -6,7 +6,7 @@ row in docs/reference/settings.md: `manage.py a2a reference --write` after a cha
 
 from urllib.parse import urlsplit
 
-from config.environment import misspelt
+from config.environment import find_misspellings
 from config.logs import logging_options
 from config.project import PROJECT as PROJECT
 from config.project import ROOT
@@ -120,5 +120,5 @@ SILENCED_SYSTEM_CHECKS = [
     *([] if SECURE_SSL_REDIRECT or not SECURE_HSTS_SECONDS else ["security.W008"]),
 ]
 LOGGING = logging_options(LOG_LEVEL, LOG_FORMAT)
-MISSPELT = misspelt()
+MISSPELLINGS = find_misspellings()
 """Variables of the environment that look like settings and are none, each with the setting that it resembles."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tasks_app.runner import driver
 from tasks_app.runner.driver import Driver
 from tests.conftest import PATIENCE
 
@@ -221,6 +222,23 @@ async def test_work_that_goes_on_is_left_behind_and_ends_by_itself(work: Work) -
     drive = Drive(work(story), SOON)
     assert await drive.end() is False
     assert (story.steps, len(drive.left), drive.expiries) == ([], 1, 1)
+    story.go.set()
+    async with asyncio.timeout(PATIENCE):
+        await drive.left[0]
+    assert story.steps == ["end"]
+
+
+async def test_work_that_goes_on_is_left_behind_by_a_timer_that_is_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timers of uvloop are whole milliseconds. The work must not take a step while its future has no outcome."""
+    end_of = driver._end_of
+
+    async def early(future: asyncio.Future[Any], seconds: float | None) -> bool:
+        return await end_of(future, None if seconds is None else seconds / 2)
+
+    monkeypatch.setattr(driver, "_end_of", early)
+    story = Story()
+    drive = Drive(story.goes_on(), SOON)
+    assert await drive.end() is False
     story.go.set()
     async with asyncio.timeout(PATIENCE):
         await drive.left[0]

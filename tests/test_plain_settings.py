@@ -4,7 +4,7 @@ import pytest
 from django.conf import LazySettings, settings
 from django.test import override_settings
 
-from config.environment import misspelt
+from config.environment import find_misspellings
 from tasks_app.checks.variables import check_names
 
 
@@ -27,9 +27,9 @@ def test_a_setting_is_read_without_djangos_search_for_proxies() -> None:
 def test_a_misspelt_variable_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("A2A_CALER_RATE", "A2A_RSA_FILE", "A2A_CARD_KYE_FILE", "A2A_CALLER_RATE", "WEATHER_KEY"):
         monkeypatch.setenv(name, "1")
-    found = misspelt()
+    found = find_misspellings()
     assert found == {"A2A_CALER_RATE": "A2A_CALLER_RATE", "A2A_CARD_KYE_FILE": "A2A_CARD_KEY"}
-    with override_settings(MISSPELT=found):
+    with override_settings(MISSPELLINGS=found):
         assert [(warning.id, warning.hint) for warning in check_names()] == [
             ("a2a.W008", "Did you mean A2A_CALLER_RATE?"),
             ("a2a.W008", "Did you mean A2A_CARD_KEY?"),

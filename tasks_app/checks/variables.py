@@ -14,5 +14,5 @@ def check_names(**_: Any) -> list[CheckMessage]:
     """
     return [
         Warning(f"{name} is not a setting, and changes nothing.", hint=f"Did you mean {like}?", id="a2a.W008")
-        for name, like in settings.MISSPELT.items()
+        for name, like in settings.MISSPELLINGS.items()
     ]

@@ -82,16 +82,18 @@ class Driver:
     def _go_on(self, awaited: Awaited) -> Generator[Any, Any, None]:
         """Wait, and do the steps that follow, until the coroutine ends or its grace is over."""
         while True:
-            error = None
+            error, is_ready = None, True
             try:
-                yield from self._wait(awaited)
+                is_ready = yield from self._wait(awaited)
             except asyncio.CancelledError as cancellation:
                 if self.has_expired and self.deadline is None:
                     self.deadline = self.loop.time() + self.grace
                 if awaited is not None and awaited.cancel():
                     continue  # As in a task, the cancellation goes to the future, and comes back from it.
                 error = cancellation
-            if self.deadline is not None and self.loop.time() >= self.deadline:
+            # The timer of the grace may end a moment before the deadline. The coroutine takes no step before its future
+            # has an outcome.
+            if not is_ready or (self.deadline is not None and self.loop.time() >= self.deadline):
                 self._leave(awaited)
                 return
             try:
@@ -99,24 +101,24 @@ class Driver:
             except StopIteration:
                 return
 
-    def _wait(self, awaited: Awaited) -> Generator[Any, Any, None]:
-        """Wait for the future, but not beyond the grace.
+    def _wait(self, awaited: Awaited) -> Generator[Any, Any, bool]:
+        """Wait for the future, but not beyond the grace. Return whether the coroutine can go on.
 
         The coroutine takes the outcome of the future with its next step. If the task waited for the future itself, a
         GeneratorExit of the future would be raised in the task's outermost frame, where the coroutine cannot handle it.
         """
         if awaited is None:
             yield
-        else:
-            seconds = None if self.deadline is None else max(0.0, self.deadline - self.loop.time())
-            yield from _end_of(awaited, seconds).__await__()
+            return True
+        seconds = None if self.deadline is None else max(0.0, self.deadline - self.loop.time())
+        return (yield from _end_of(awaited, seconds).__await__())
 
     def _leave(self, awaited: Awaited) -> None:
         self.on_leave(self.loop.create_task(_finish(self.steps, awaited)))
 
 
-async def _end_of(future: asyncio.Future[Any], seconds: float | None) -> None:
-    """Wait for the end of the future, or for so many seconds, without cancelling it."""
+async def _end_of(future: asyncio.Future[Any], seconds: float | None) -> bool:
+    """Wait for the end of the future, or for so many seconds, without cancelling it. Return whether it has ended."""
     loop = asyncio.get_running_loop()
     end = loop.create_future()
 
@@ -132,6 +134,7 @@ async def _end_of(future: asyncio.Future[Any], seconds: float | None) -> None:
         if timer is not None:
             timer.cancel()
         future.remove_done_callback(wake)
+    return future.done()
 
 
 async def _finish(steps: Steps, awaited: Awaited) -> None:
