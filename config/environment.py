@@ -278,9 +278,9 @@ def find_misspellings() -> dict[str, str]:
 
     Others that nothing has read may belong to agents.
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for variable in sorted(os.environ):
         name = variable.removesuffix("_FILE")
         if name.startswith("A2A_") and name not in _read and (like := get_close_matches(name, _read, 1, cutoff=0.8)):
-            found[variable] = like[0]
-    return found
+            pairs[variable] = like[0]
+    return pairs
