@@ -159,7 +159,7 @@ async def test_a_silent_stream_is_taken_up_again_as_long_as_its_server_answers()
     fake = FakeClock()
     quiet = events(("1", BEGIN), silent=True)
     script = [quiet, quiet, quiet, quiet, events(("1", BEGIN), ("2", status(DONE)))]
-    patience = {"timeouts": Timeouts(silence=0.05), "retries": Retries(reconnects=1)}
+    patience = {"timeouts": Timeouts(silence=0.5), "retries": Retries(reconnects=1)}
     async with faulty(*script) as server, rpc(server, fake, **patience) as client:
         updates = await read(client.stream("Hi"))
     assert [update.id for update in updates] == ["1", "2"]
