@@ -148,7 +148,7 @@ def reserve(cursor: Any, amounts: Mapping[int, int]) -> bool:
 
 
 def balances(cursor: Any, ids: Collection[int], *, locks: bool = True) -> list[Balance]:
-    """Lock budgets, unless `locks` is false; return what is left of those that exist."""
+    """Return what is left of the budgets that exist, and lock them unless `locks` is false."""
     condition, values = one_of("b.id", sorted(ids))
     cursor.execute(
         f"select b.id, b.principal_id is null, b.amount - b.reserved - {SPENT}, b.amount from {_BUDGET} b "

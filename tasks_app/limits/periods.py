@@ -1,4 +1,4 @@
-"""The periods of stored budgets: when they end, and the SQL that leaves one behind which is over."""
+"""The periods of stored budgets: when they end, and the SQL by which a change of a budget begins the next one."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,7 +7,7 @@ from tasks_app import clock
 from tasks_app.database.sql import sql_time
 from tasks_app.models.budgets import DAY, MONTH
 
-# A period that is over is left behind by the first change after its end.
+# Nothing runs at the end of a period. The first change of the budget after that begins the next one.
 SPENT = "case when b.resets_at <= %s then 0 else b.spent end"
 _AT = "case when b.resets_at > %s or b.resets_at is null then b.resets_at when b.period = '{day}' then {a} else {b} end"
 RESETS_AT = _AT.format(day=DAY, a="{a}", b="{b}")
@@ -30,5 +30,5 @@ def next_month(now: datetime) -> datetime:
 
 
 def end_of(period: str, now: datetime) -> datetime | None:
-    """Return the end of the period that it is now; None for a total, which has none."""
+    """Return the end of the period that this time is in; None for a total, which does not end."""
     return {DAY: next_day, MONTH: next_month}[period](now) if period in {DAY, MONTH} else None

@@ -70,13 +70,13 @@ class Purse:
         self.waiting: deque[Waiter] = deque()
 
     def due(self, cost: int) -> int:
-        """Return what a call of that cost takes: no more than the bucket can hold."""
+        """Return the tokens that a call of that cost takes: no more than the bucket can hold."""
         return cost if cost < self.burst else int(self.burst)
 
     def take_at_once(self, cost: int) -> bool:
         """Take the tokens for a call of that cost, if there are so many, without a question to a shared bucket.
 
-        From a shared bucket they are on a lease, which needs no renewal yet.
+        Of a shared bucket only leased tokens are taken, and only while the lease needs no renewal.
         """
         now = monotonic()
         if cost > self.burst:

@@ -1,4 +1,4 @@
-"""Rate limits of callers and tenants: the rules, the purses that apply them, and the headers that tell about them.
+"""Rate limits of callers and tenants: the rules, the purses that apply them, and the headers that show them.
 
 A rule is a row of RateLimit, or the default of the settings for callers without a row. All rows are read by the sweep,
 so that no call asks the database.
@@ -49,9 +49,9 @@ class Limits:
 
     @asynccontextmanager
     async def paid(self, caller: Caller, cost: int) -> AsyncIterator[None]:
-        """Spend the cost of a call in the name of the caller, which the block makes. Raises TooManyCalls.
+        """Spend the cost of the call that the block makes in the caller's name. Raises TooManyCalls.
 
-        A call that is refused for the moment is made again later, and pays then, so the cost is given back.
+        The cost of a call that is refused for the moment is given back: the call is made again later, and pays then.
         """
         await self.spend(caller, cost)
         try:

@@ -16,8 +16,10 @@ REUSE = "oauth2/reuse"
 
 
 def record(request: Any, method: str, client: OAuthClient | None = None) -> None:
-    """Store an entry in the transaction of the change, by default for the client of oauthlib's request. It names no
-    token."""
+    """Store an entry, which names no token, in the transaction of the change.
+
+    The client is by default that of oauthlib's request.
+    """
     if not settings.A2A_AUDIT:
         return
     client, visitor = client or request.client, request.headers[APPROVER]

@@ -23,7 +23,7 @@ View = Callable[..., Any]
 
 
 def limit_wrong(view: View) -> View:
-    """Return the view behind the limits by address. It counts the wrong tokens itself that it answers with 200."""
+    """Return the view behind the limits by address. A view that answers wrong tokens with 200 counts them itself."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

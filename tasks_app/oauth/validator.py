@@ -35,7 +35,7 @@ LONGEST = 512
 
 
 class Reused(Exception):
-    """A refresh token was used twice at once."""
+    """Raised when two requests use a refresh token at once."""
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no types

@@ -73,7 +73,7 @@ class ActionData(Struct, frozen=True, tag=True):
     cursor: int = 0
     """The event of the newest message that the agent has read."""
     warnings: tuple[str, ...] = ()
-    """Sentences about actions that the agent made and never gave, with its last action."""
+    """Sentences about actions that the agent made but did not yield, with its last action."""
 
 
 class Spent(Struct, frozen=True, tag=True):

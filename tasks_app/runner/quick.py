@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 LIMIT = 2.0
-"""Seconds that a quick agent may take, and that a call may wait for a place before."""
+"""Seconds that a quick agent may take. Before that, a call may wait as long for a place."""
 GRACE = 0.1
 """Seconds that an async agent has to end after its cancellation."""
 RETRY_SECONDS = 2
@@ -47,7 +47,7 @@ RunFuture = Future[None] | asyncio.Task[None]
 
 
 class OutOfTime(Exception):
-    """The agent took longer than LIMIT."""
+    """Raised when the agent takes longer than LIMIT."""
 
 
 class Late(Struct, frozen=True):
@@ -210,7 +210,7 @@ def _is_end(event: Event) -> bool:
 
 
 def warn_of(run: Run) -> str:
-    """Log a sentence for each action that the agent made and never gave; return the sentences, a line each."""
+    """Log a sentence for each action that the agent made but did not yield; return the sentences, a line each."""
     warnings = run.drafts.warnings(run.agent.name)
     for sentence in warnings:
         log.warning("%s", sentence)
