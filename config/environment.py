@@ -101,7 +101,7 @@ def choice(name: str, values: tuple[str, ...]) -> str:
     raise ImproperlyConfigured(f"{name} must be one of {', '.join(values)}, not {value!r}")
 
 
-def members(name: str, example: str = '{"location": "/data"}') -> dict[str, Any]:
+def members(name: str, *, example: str = '{"location": "/data"}') -> dict[str, Any]:
     """Return a JSON object."""
     try:
         value = json.loads(text(name, "{}"))

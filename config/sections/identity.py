@@ -19,7 +19,7 @@ if A2A_OAUTH and "oauth" not in A2A_SCHEMES:
         "A2A_OAUTH is on, but A2A_SCHEMES does not list oauth, so no call could use the tokens of the OAuth server: "
         "add oauth to A2A_SCHEMES, or set A2A_OAUTH=false"
     )
-A2A_ISSUERS = members("A2A_ISSUERS", '{"https://id.example.com": {"audience": "taskdesk"}}')
+A2A_ISSUERS = members("A2A_ISSUERS", example='{"https://id.example.com": {"audience": "taskdesk"}}')
 """The issuers of tokens of the scheme `oidc`, as JSON: the options of each by its `iss` (docs/identity.md#tokens)."""
 A2A_CLIENT_CERT_HEADER = choice(
     "A2A_CLIENT_CERT_HEADER", ("Client-Cert", "X-Forwarded-Client-Cert", "X-SSL-Client-Cert")
