@@ -7,7 +7,7 @@ An item is sent as a message whose id is its batch and its place, so it becomes 
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -32,10 +32,11 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Append, ReadTask, change
 from tasks_app.event_log.readers import readers
-from tasks_app.hints import Reached, hints
+from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.operations.operation import Context
+from tasks_app.operations.rounds import Rounds
 from tasks_app.operations.tasks import is_shown
 
 log = logging.getLogger(__name__)
@@ -47,59 +48,23 @@ PAGE = 100
 NEWS = TERMINAL | INTERRUPTED
 
 
-class Keeper:
+class Keeper(Rounds):
     """The keeper of this process, on the loop of its doors."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.wakeup = asyncio.Event()
-        self.work: asyncio.Task[None] | None = None
+        super().__init__("batches", self.begin_turns)
         self.turns: dict[str, asyncio.Task[None]] = {}
         self.followers: dict[str, asyncio.Event] = {}
         """The events that the news of a task sets: of batches, and of items at work."""
 
-    def start(self) -> None:
-        """Begin on the running loop. A process without one has no doors, and goes on with no batch."""
-        try:
-            self.loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self.wakeup = asyncio.Event()
-        self.work = self.loop.create_task(self._run())
-        hints.listen(self._hear)
-
-    def stop(self) -> None:
-        """End. Another process, or the next one, goes on with the batches under way."""
-        hints.forget(self._hear)
-        loop, self.loop = self.loop, None
-        if loop is None or loop.is_closed():
-            return
-        for work in (self.work, *self.turns.values()):
-            if work is not None:
-                loop.call_soon_threadsafe(work.cancel)
-
-    def wake(self) -> None:
-        """Look for batches now. Any thread may call it."""
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self.wakeup.set)
-
-    def _hear(self, news: list[Reached]) -> None:
+    def hear(self, news: list[Reached]) -> None:
         """Wake the batches that news are about. Any thread may call it."""
-        if self.followers and self.loop is not None and not self.loop.is_closed():
-            for item in news:
-                if item.state in NEWS and (event := self.followers.get(item.task_id)):
-                    self.loop.call_soon_threadsafe(event.set)
+        for item in news if self.followers else ():
+            if item.state in NEWS and (event := self.followers.get(item.task_id)):
+                self.call(event.set)
 
-    async def _run(self) -> None:
-        while not readers.draining:
-            self.wakeup.clear()
-            try:
-                await self.begin_turns()
-            except Exception:
-                log.exception("batches could not be read; trying again")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
-                    await self.wakeup.wait()
+    def under_way(self) -> Iterable["asyncio.Task[None]"]:
+        return self.turns.values()
 
     async def begin_turns(self) -> None:
         """Begin with the batches that are due, as far as there is room."""

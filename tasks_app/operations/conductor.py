@@ -4,13 +4,10 @@ The rows are the queue: a step that is due may be taken by the conductor of any 
 phase has the same id in each process, so a step that is taken twice begins one task.
 """
 
-import asyncio
 import logging
-from contextlib import suppress
 from functools import partial
 
 import orjson
-from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from a2a.answers import Answer
@@ -24,12 +21,12 @@ from tasks_app.callers.access import caller_of_work
 from tasks_app.callers.permissions import check_permission
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
-from tasks_app.event_log.readers import readers
-from tasks_app.hints import Reached, hints
+from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
+from tasks_app.operations.rounds import Rounds
 from tasks_app.operations.workflows import agent_of, settle_ended
 from tasks_app.workflows import log as rows
 
@@ -40,53 +37,18 @@ WATCHED = 10_000
 """Tasks whose ends one process hears of at once. It finds the ends of others when it looks again."""
 
 
-class Conductor:
+class Conductor(Rounds):
     """The conductor of this process, on the loop of its doors."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.wakeup = asyncio.Event()
-        self.work: asyncio.Task[None] | None = None
+        super().__init__("workflows", self.step)
         self.watched: set[str] = set()
         """Tasks of phases that have not ended, as far as this process knows."""
 
-    def start(self) -> None:
-        """Begin on the running loop. A process without one has no doors, and needs no conductor."""
-        try:
-            self.loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self.wakeup = asyncio.Event()
-        self.work = self.loop.create_task(self._run())
-        hints.listen(self._hear)
-
-    def stop(self) -> None:
-        """End. Another process, or the next one, goes on."""
-        hints.forget(self._hear)
-        loop, self.loop = self.loop, None
-        if loop is not None and not loop.is_closed() and self.work is not None:
-            loop.call_soon_threadsafe(self.work.cancel)
-
-    def _hear(self, news: list[Reached]) -> None:
+    def hear(self, news: list[Reached]) -> None:
         """Look when a task of a phase has ended. Any thread may call it."""
         if self.watched and any(item.state in TERMINAL and item.task_id in self.watched for item in news):
             self.wake()
-
-    def wake(self) -> None:
-        """Look now. Any thread may call it."""
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self.wakeup.set)
-
-    async def _run(self) -> None:
-        while not readers.draining:
-            self.wakeup.clear()
-            try:
-                await self.step()
-            except Exception:
-                log.exception("workflows could not be read; trying again")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
-                    await self.wakeup.wait()
 
     async def step(self) -> int:
         """Write the ends of tasks, and take the steps that are due; return how many of both there were."""

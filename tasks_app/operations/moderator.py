@@ -7,7 +7,7 @@ answers at the same time. An answer that waits gives its place back, and becomes
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import partial
 
 from django.conf import settings
@@ -15,9 +15,9 @@ from django.conf import settings
 from a2a.shared_streams import SharedStreamState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log.readers import readers
-from tasks_app.hints import Reached, hints
+from tasks_app.hints import Reached
 from tasks_app.operations.answering import answer, ask
+from tasks_app.operations.rounds import Rounds
 from tasks_app.shared_streams.answers import Turn, take_turns
 from tasks_app.shared_streams.waiting import look, wake_by_id
 
@@ -28,13 +28,11 @@ MOST = 10_000
 """Tasks of waiting answers whose hints a process hears, at most."""
 
 
-class Moderator:
+class Moderator(Rounds):
     """The moderator of this process, on the loop of its doors."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.wakeup = asyncio.Event()
-        self.work: asyncio.Task[None] | None = None
+        super().__init__("answers in shared streams", self.begin_turns)
         self.turns: dict[asyncio.Task[None], int] = {}
         """The answers that are followed, with their authors."""
         self.resting: OrderedDict[str, int] = OrderedDict()
@@ -46,47 +44,19 @@ class Moderator:
         self.looked_to = 0
         """The last answer of the look before."""
 
-    def start(self) -> None:
-        """Begin on the running loop. A process without one has no doors, and needs no moderator."""
-        try:
-            self.loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self.wakeup = asyncio.Event()
-        self.work = self.loop.create_task(self._run())
-        hints.listen(self._hear)
-
-    def stop(self) -> None:
-        """End. Another process, or the next one, goes on with the answers under way."""
-        hints.forget(self._hear)
-        loop, self.loop = self.loop, None
-        if loop is None or loop.is_closed():
-            return
-        for work in (self.work, *self.turns):
-            if work is not None:
-                loop.call_soon_threadsafe(work.cancel)
-
-    def _hear(self, news: list[Reached]) -> None:
+    def hear(self, news: list[Reached]) -> None:
         """Take in hints of shared streams, and of tasks whose answers wait. Any thread may call it."""
         tasks = [item.task_id for item in news if item.task_id in self.resting]
         is_due = any(item.message and item.state == SharedStreamState.ACTIVE for item in news)
-        if (tasks or is_due) and self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._take_in, tasks)
+        if tasks or is_due:
+            self.call(self._take_in, tasks)
+
+    def under_way(self) -> Iterable["asyncio.Task[None]"]:
+        return self.turns
 
     def _take_in(self, tasks: list[str]) -> None:
         self.woken.update(answer for task in tasks if (answer := self.resting.pop(task, None)) is not None)
         self.wakeup.set()
-
-    async def _run(self) -> None:
-        while not readers.draining:
-            self.wakeup.clear()
-            try:
-                await self.begin_turns()
-            except Exception:
-                log.exception("answers in shared streams could not be read; trying again")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
-                    await self.wakeup.wait()
 
     async def begin_turns(self) -> None:
         """Begin with the answers that are due, as far as there is room."""
