@@ -59,7 +59,7 @@ def check_pattern(pattern: str) -> None:
 
 def rules_of(principal: Principal) -> Rules:
     """Return the rules of a principal, whose tenant must be loaded."""
-    return _decode(principal.rules) + _decode(principal.tenant.rules)
+    return decode_rules(principal.rules) + decode_rules(principal.tenant.rules)
 
 
 def encode_rules(rules: Iterable[Rule]) -> str | None:
@@ -69,5 +69,6 @@ def encode_rules(rules: Iterable[Rule]) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _decode(stored: str | None) -> Rules:
+def decode_rules(stored: str | None) -> Rules:
+    """Return rules from the form in which they are stored. Raises msgspec.DecodeError."""
     return msgspec.json.decode(stored, type=Rules) if stored else ()

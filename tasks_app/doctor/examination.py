@@ -1,4 +1,4 @@
-"""The whole examination: processes, then work of each kind, budgets, the memory, and event logs."""
+"""The whole examination: processes, then work of each kind, budgets, permissions, the memory, and event logs."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,6 +12,7 @@ from tasks_app.doctor.guard import guard
 from tasks_app.doctor.logs import examine_logs
 from tasks_app.doctor.memory import examine_memory
 from tasks_app.doctor.processes import examine_processes
+from tasks_app.doctor.rules import examine_rules
 from tasks_app.doctor.shared_streams import examine_shared_streams
 from tasks_app.doctor.work import examine_work
 from tasks_app.doctor.workflows import examine_workflows
@@ -23,8 +24,9 @@ PARTS = {
     "batches": examine_batches,
     "shared streams": examine_shared_streams,
     "budgets": examine_budgets,
+    "permissions": examine_rules,
 }
-"""The parts that look at rows which are overdue, and so need the time."""
+"""The parts that take the time, because most of them look at rows which are overdue."""
 
 
 class Examination(Struct):
