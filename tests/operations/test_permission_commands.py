@@ -50,6 +50,13 @@ def test_a_command_allows_denies_lists_and_removes(owner: Person) -> None:
     ]
 
 
+def test_spaces_around_a_pattern_do_not_count(owner: Person) -> None:
+    (row,) = permissions("deny", "owner", "agent", " payments ", "--tenant", "home")
+    assert (row["pattern"], rules()) == ("payments", (Rule(False, "agent", "payments"),))
+    with pytest.raises(CommandError, match="1 to 128 printable characters"):
+        permissions("deny", "owner", "agent", "  ", "--tenant", "home")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
