@@ -15,6 +15,7 @@ from a2a import languages
 from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import reveal
 from tasks_app.operators import keys, reach, tokens
+from tasks_app.operators.texts import add_checks
 
 
 def list_languages() -> list[tuple[str, str]]:
@@ -22,7 +23,15 @@ def list_languages() -> list[tuple[str, str]]:
     return [("", "as the method decides"), *((name, name) for name in languages.ALL.pinnable)]
 
 
-class Reason(forms.Form):
+class Checked(forms.Form):
+    """The base of forms with the checks that commands and the operators' API make, too."""
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        add_checks(self.fields)
+
+
+class Reason(Checked):
     """The end of each form."""
 
     reason = forms.CharField(max_length=255, required=False, help_text="Recorded with the act.")

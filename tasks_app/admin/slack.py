@@ -12,7 +12,7 @@ from tasks_app.admin.acting import ActionTable, act_on_each, format_count
 from tasks_app.admin.asking import act_on_one
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.making import Making, Reason, check_tenant
+from tasks_app.admin.making import Checked, Making, Reason, check_tenant
 from tasks_app.admin.readonly import Fact, link, read_operator
 from tasks_app.admin.text import NONE, format_owner, format_time, reveal
 from tasks_app.models import SlackQuestion, SlackUser, SlackWorkspace
@@ -120,7 +120,7 @@ class NewWorkspace(Reason):
     field_order = ("bot_token", "principal", "tenant", "scopes", "agent", "signing_secret", "reason")
 
 
-class UnmappedUser(forms.Form):
+class UnmappedUser(Checked):
     """A user of a workspace."""
 
     user = forms.CharField(max_length=32, help_text="The id of the user in Slack.")

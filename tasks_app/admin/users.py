@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.asking import act_on_one
-from tasks_app.admin.making import check_tenant
+from tasks_app.admin.making import Checked, check_tenant
 from tasks_app.admin.readonly import read_operator, redirect_to_acts
 from tasks_app.admin.selection import Selecting
 from tasks_app.admin.text import format_time, reveal
@@ -51,7 +51,7 @@ class Audited(Selecting):
         return redirect_to_acts(object_id)
 
 
-class Link(forms.Form):
+class Link(Checked):
     """The principal in whose name a user calls."""
 
     principal = forms.CharField(max_length=64, help_text="The principal, which must exist.")

@@ -15,6 +15,7 @@ from tasks_app.api.problems import Refused
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.removals import RowRemoved, watching
+from tasks_app.operators.texts import add_checks
 
 CREATE = "create"
 """The name of the verb that makes a row: POST to the resource itself."""
@@ -26,6 +27,12 @@ class Body(serializers.Serializer[Any]):
     reason = serializers.CharField(
         max_length=255, required=False, default="", allow_blank=True, help_text="The reason, recorded with the act."
     )
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return the members, with the checks that forms and commands make, too."""
+        fields: dict[str, Any] = super().get_fields()
+        add_checks(fields)
+        return fields
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the values of the members. Raises ValidationError."""

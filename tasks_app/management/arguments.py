@@ -16,6 +16,7 @@ from django.core.validators import validate_email
 from tasks_app import clock
 from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
 from tasks_app.operators.audit import COMMAND, Operator
+from tasks_app.operators.texts import check_scopes
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 """Units of an age, such as 15m."""
@@ -177,9 +178,11 @@ def read_reason(text: str) -> str:
 
 def read_scopes(text: str) -> str:
     """Read the scopes of a key."""
-    if "," in text:
-        raise ArgumentTypeError("separate scopes by spaces, not by commas")
-    if not (1 <= len(text) <= 255 and text.strip() and text.isprintable()):
+    try:
+        check_scopes(text)
+    except ValidationError as error:
+        raise ArgumentTypeError(error.message) from None
+    if not (1 <= len(text) <= 255 and text.strip()):
         raise ArgumentTypeError(f"must have 1 to 255 printable characters, not {len(text)}")
     return text
 

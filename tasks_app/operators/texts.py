@@ -1,0 +1,36 @@
+"""Checks of the texts that operators give, which are the same at each of their doors."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+
+def check_printable(text: str) -> None:
+    """Check that a name or a reason is one line that a list can show. Raises ValidationError."""
+    if not text.isprintable():
+        raise ValidationError("must have printable characters only, without line breaks and tabs")
+
+
+def check_scopes(text: str) -> None:
+    """Check that a text can be scopes separated by spaces. Raises ValidationError."""
+    if "," in text:  # A key with these scopes would open nothing, because a comma is part of the name of a scope.
+        raise ValidationError("separate scopes by spaces, not by commas")
+    check_printable(text)
+
+
+CHECKS: Mapping[str, Callable[[str], None]] = {
+    "principal": check_printable,
+    "tenant": check_printable,
+    "name": check_printable,
+    "reason": check_printable,
+    "scopes": check_scopes,
+}
+"""The check of each field of forms and members of bodies that has this name."""
+
+
+def add_checks(fields: Mapping[str, Any]) -> None:
+    """Add the check of its name to each of the fields, those of a form or of a serializer."""
+    for name, check in CHECKS.items():
+        if name in fields:
+            fields[name].validators.append(check)

@@ -1,0 +1,58 @@
+"""Texts that operators give are checked alike at each door: names on one line, and scopes that can open something."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.models import ApiKey, Principal
+from tasks_app.operators.roles import ADMINISTRATOR
+from tests.operators.people import program
+from tests.support.commands import run
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+KEY = {"principal": "pia", "tenant": "acme", "name": "ci", "scopes": "tasks:read", "reason": "new"}
+LINES, COMMAS = "must have printable characters only", "separate scopes by spaces, not by commas"
+WRONG = [
+    ("principal", "pi\na", LINES),
+    ("tenant", "ac\tme", LINES),
+    ("name", "c\x1bi", LINES),
+    ("reason", "n\new", LINES),
+    ("scopes", "tasks:read\ntasks:write", LINES),
+    ("scopes", "tasks:read,tasks:write", COMMAS),
+]
+
+
+@pytest.mark.parametrize(("member", "text", "sentence"), WRONG)
+def test_the_api_refuses_a_text_and_names_its_member(member: str, text: str, sentence: str) -> None:
+    answer = program(ADMINISTRATOR).post("keys/", **KEY | {member: text})
+    assert answer.status_code == 400, answer.content
+    (error,) = answer.json()["errors"]
+    assert (error["where"], sentence in error["what"]) == (f"/{member}", True)
+    assert not Principal.objects.exists()
+
+
+@pytest.mark.parametrize(("member", "text", "sentence"), WRONG)
+def test_the_form_refuses_a_text(client: Client, member: str, text: str, sentence: str) -> None:
+    client.force_login(User.objects.create_superuser("ada"))
+    page = client.post(reverse("admin:tasks_app_apikey_add"), KEY | {member: text})
+    assert (page.status_code, sentence in page.content.decode()) == (200, True)
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize(("member", "text", "_"), WRONG)
+def test_the_command_refuses_a_text(member: str, text: str, _: str) -> None:
+    words = [f"--{name}={value}" for name, value in (KEY | {member: text}).items() if name != "principal"]
+    assert run("a2a", "keys", "create", text if member == "principal" else "pia", *words).code == 1
+    assert not Principal.objects.exists()
+
+
+def test_links_and_clients_are_checked_too(olga: Principal, settings: Any) -> None:
+    settings.A2A_OAUTH = True
+    robot = program(ADMINISTRATOR)
+    wish = {"principal": "olga", "tenant": "acme", "scopes": "tasks:read,tasks:write"}
+    for answer in (robot.post(f"users/{robot.user.pk}/link/", **wish), robot.post("clients/", name="ci", **wish)):
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["errors"] == [{"where": "/scopes", "what": COMMAS}]
