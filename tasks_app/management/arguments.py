@@ -16,14 +16,12 @@ from django.core.validators import validate_email
 from tasks_app import clock
 from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
 from tasks_app.operators.audit import COMMAND, Operator
-from tasks_app.operators.texts import check_scopes
+from tasks_app.operators.texts import LONGEST_EMAIL, check_scopes
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 """Units of an age, such as 15m."""
 MOST_CHARACTERS = 1_000
 """Characters of a text that is searched for, at most. Every id and every name is shorter."""
-LONGEST_EMAIL = 254
-"""Characters of an email address, at most, as of its column."""
 
 
 class _KeepLines(DjangoHelpFormatter, RawDescriptionHelpFormatter):

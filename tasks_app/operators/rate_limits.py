@@ -1,6 +1,7 @@
 """Rate limits of single callers and tenants, as operators set them, with their acts."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -25,11 +26,14 @@ def set_limit(
     if not 0 <= per_minute <= MOST or not 1 <= (1 if burst is None else burst) <= MOST:
         raise ValueError(f"per_minute must be 0 (no limit) to {MOST:,}, and burst 1 to {MOST:,}")
     subject = columns_of(find_holder(tenant, principal))
-    values = {"per_minute": per_minute, "burst": burst}
+    values: dict[str, Any] = {"per_minute": per_minute, "burst": burst}
     with transaction.atomic():
-        row = RateLimit.objects.select_for_update().filter(**subject).first()
-        before = {} if row is None else {"per_minute": row.per_minute, "burst": row.burst}
-        row = row or RateLimit(**subject)
+        is_new = False
+        # Another operator may set the limit, or remove it, between the two statements.
+        while (row := RateLimit.objects.select_for_update().filter(**subject).first()) is None:
+            defaults = values | {"changed_at": _later()}
+            _, is_new = RateLimit.objects.get_or_create(**subject, defaults=defaults)
+        before = {} if is_new else {"per_minute": row.per_minute, "burst": row.burst}
         row.per_minute, row.burst, row.changed_at = per_minute, burst, _later()
         row.save()
         record_acts(by, "set", Change(row, before, values))

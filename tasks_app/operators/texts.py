@@ -5,6 +5,9 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+LONGEST_EMAIL = 254
+"""Characters of an email address, at most, as of its column."""
+
 
 def check_printable(text: str) -> None:
     """Check that a name or a reason is one line that a list can show. Raises ValidationError."""

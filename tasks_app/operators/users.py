@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from msgspec import Struct
 
 from tasks_app import clock
@@ -50,9 +50,11 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
         raise UserRefused(error.messages[0]) from None
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
-        if User.objects.filter(username=name).exists():
-            raise UserRefused(f"There is a user {name} already: choose another name.")
-        user = User.objects.create_user(name, email=email, password=password, is_staff=True)
+        try:
+            with transaction.atomic():
+                user = User.objects.create_user(name, email=email, password=password, is_staff=True)
+        except IntegrityError:  # A look beforehand would miss another operator who makes the user at the same time.
+            raise UserRefused(f"There is a user {name} already: choose another name.") from None
         _write_roles(user, roles)
         after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
         record_acts(by, "make", Change(user, {}, after))

@@ -4,16 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import orjson
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import User, UserManager
 from django.db import connection, models
 from django.test import Client
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Budget, MemoryEntry, MemoryUse, Principal, SlackWorkspace, Task
+from tasks_app.models import Act, Budget, MemoryEntry, MemoryUse, Principal, RateLimit, SlackWorkspace, Task, Tenant
 from tasks_app.models.budgets import TOTAL
-from tasks_app.operators import budgets
+from tasks_app.operators import budgets, rate_limits
 from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import OPS, operator, program
 from tests.operators.tenants import Furniture
@@ -119,3 +120,30 @@ def test_a_budget_is_set_although_another_operator_removes_it(monkeypatch: pytes
     with removed_after(Budget, row.pk, 1):
         answer = client.post(reverse("admin:tasks_app_budget_change", args=[row.pk]), form, follow=True)
     assert answer.status_code == 200
+
+
+def test_a_user_that_another_operator_makes_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, original = program(ADMINISTRATOR), UserManager.create_user
+
+    def create_twice(*words: Any, **values: Any) -> Any:
+        original(*words, **values)
+        return original(*words, **values)
+
+    monkeypatch.setattr(UserManager, "create_user", create_twice)
+    answer = robot.post("users/", username="vera", roles=[])
+    assert answer.status_code == 400, answer.content
+    assert "There is a user vera already" in answer.json()["errors"][0]["what"]
+
+
+def test_a_rate_limit_is_set_although_another_operator_sets_it_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, tenant = rate_limits._later(), Tenant.objects.create(name="abroad")
+
+    def later() -> Any:
+        RateLimit.objects.get_or_create(tenant=tenant, defaults={"per_minute": 5, "changed_at": now})
+        return now
+
+    monkeypatch.setattr(rate_limits, "_later", later)
+    rate_limits.set_limit(OPS, tenant="abroad", per_minute=7)
+    assert RateLimit.objects.get(tenant=tenant).per_minute == 7
+    act = Act.objects.filter(kind="rate limit").latest("pk")
+    assert (orjson.loads(act.before)["per_minute"], orjson.loads(act.after)["per_minute"]) == (5, 7)

@@ -56,3 +56,11 @@ def test_links_and_clients_are_checked_too(olga: Principal, settings: Any) -> No
     for answer in (robot.post(f"users/{robot.user.pk}/link/", **wish), robot.post("clients/", name="ci", **wish)):
         assert answer.status_code == 400, answer.content
         assert answer.json()["errors"] == [{"where": "/scopes", "what": COMMAS}]
+
+
+def test_an_email_address_that_no_column_holds_is_refused() -> None:
+    address = "x" * 250 + "@example.com"
+    answer = program(ADMINISTRATOR).post("users/", username="vera", roles=[], email=address)
+    assert answer.status_code == 400, answer.content
+    assert answer.json()["errors"][0]["where"] == "/email"
+    assert run("a2a", "users", "make", "vera", "--email", address).code == 1

@@ -12,6 +12,7 @@ from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.roles import ROLES
+from tasks_app.operators.texts import LONGEST_EMAIL
 
 
 class UserRow(Row):
@@ -45,7 +46,7 @@ class Link(Body):
 
 class NewUser(NewReach):
     username = serializers.CharField(max_length=150)
-    email = serializers.EmailField(default="", allow_blank=True)
+    email = serializers.EmailField(default="", allow_blank=True, max_length=LONGEST_EMAIL)
     roles = Roles().fields["roles"]
 
 
