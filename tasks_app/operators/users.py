@@ -92,16 +92,23 @@ def unlink_user(by: Operator, user: User) -> None:
         link.delete()
 
 
-def set_active(by: Operator, user: User, is_active: bool) -> None:
-    """Enable an operator, or disable one, who is logged out at once and whose tokens are revoked."""
+def set_active(by: Operator, user: User, is_active: bool) -> bool:
+    """Enable an operator, or disable one, who is logged out at once and whose tokens are revoked.
+
+    Return False if there is nothing to change.
+    """
     with transaction.atomic():
         before = {"is_active": user.is_active, "is_staff": user.is_staff}
         user.is_active, user.is_staff = is_active, user.is_staff or is_active
         user.save(update_fields=["is_active", "is_staff"])
         after: dict[str, Any] = {"is_active": user.is_active, "is_staff": user.is_staff}
+        count = 0 if is_active else revoke_tokens(user)
+        if before == after and not count:
+            return False
         if not is_active:
-            after["tokens"] = revoke_tokens(user)
+            after["tokens"] = count
         record_acts(by, "enable" if is_active else "disable", Change(user, before, after))
+    return True
 
 
 def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:

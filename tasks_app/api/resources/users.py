@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 
+from tasks_app.api.problems import check_done
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.operators import second_factor, users
@@ -78,12 +79,12 @@ class Users(Resource):
     @verb(gives_rights=True)
     def enable(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the operator log in."""
-        users.set_active(operator, row, True)
+        check_done(users.set_active(operator, row, True), "user", "enabled already")
 
     @verb()
     def disable(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """End the sessions of the operator, revoke the tokens, and let them log in no more."""
-        users.set_active(operator, row, False)
+        check_done(users.set_active(operator, row, False), "user", "disabled already")
 
     @verb(body=Roles, gives_rights=True)
     def role(self, row: User, values: dict[str, Any], operator: Operator) -> None:

@@ -54,3 +54,8 @@ def find_row(rows: QuerySet[M], id: int, what: str, noun: str) -> M:
 def missing_row(id: int, what: str, noun: str) -> CommandError:
     """Return the error for an id that no row has."""
     return CommandError(f"There is no {what} with the id {id}; `manage.py a2a {noun} list` prints all ids.")
+
+
+def report_unchanged(printer: Printer, what: str, state: str) -> None:
+    """Report on stderr that a verb changed nothing, because the row is in this state already. There is no act then."""
+    printer.stderr.write(f"Nothing was changed: {what} is {state}.")

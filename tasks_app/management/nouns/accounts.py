@@ -19,7 +19,7 @@ from tasks_app.management.arguments import (
     read_text,
     read_time,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row
+from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
@@ -76,12 +76,13 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
         printer.print_line(accounts.describe(row))
 
 
-def _change(verb: Callable[[ServiceAccount, Operator], bool]) -> Callable[[Printer, dict[str, Any]], None]:
-    """Return the function that performs a verb which takes an account alone."""
+def _change(verb: Callable[[ServiceAccount, Operator], bool], state: str) -> Callable[[Printer, dict[str, Any]], None]:
+    """Return the function of a verb which takes an account alone, and changes none in this state."""
 
     def handle(printer: Printer, options: dict[str, Any]) -> None:
         row = _find(options)
-        verb(row, read_operator(options))
+        if not verb(row, read_operator(options)):
+            report_unchanged(printer, f"account {row.pk}", state)
         printer.print_line(accounts.describe(row))
 
     return handle
@@ -90,9 +91,11 @@ def _change(verb: Callable[[ServiceAccount, Operator], bool]) -> Callable[[Print
 def _not_before(printer: Printer, options: dict[str, Any]) -> None:
     row = _find(options)
     try:
-        accounts.set_not_before(row, read_operator(options), options["time"])
+        is_new = accounts.set_not_before(row, read_operator(options), options["time"])
     except ValueError as error:
         raise CommandError(f"Account {row.pk}: {error}.") from None
+    if not is_new:
+        report_unchanged(printer, f"account {row.pk}", "limited to tokens of an equal or later time already")
     printer.print_line(accounts.describe(row))
 
 
@@ -103,8 +106,8 @@ def _find(options: dict[str, Any]) -> ServiceAccount:
 _VERBS = {
     "add": _add,
     "list": _list,
-    "disable": _change(accounts.disable),
-    "enable": _change(accounts.enable),
+    "disable": _change(accounts.disable, "disabled already"),
+    "enable": _change(accounts.enable, "not disabled"),
     "not-before": _not_before,
 }
 

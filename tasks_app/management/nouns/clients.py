@@ -19,7 +19,7 @@ from tasks_app.management.arguments import (
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row
+from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
@@ -122,12 +122,13 @@ def _rotate(printer: Printer, options: dict[str, Any]) -> None:
     printer.print_line(clients.describe(client) | {"client_secret": secret})
 
 
-def _change(verb: Callable[[OAuthClient, Operator], bool]) -> Callable[[Printer, dict[str, Any]], None]:
-    """Return the function that performs a verb which takes a client alone."""
+def _change(verb: Callable[[OAuthClient, Operator], bool], state: str) -> Callable[[Printer, dict[str, Any]], None]:
+    """Return the function of a verb which takes a client alone, and changes none in this state."""
 
     def handle(printer: Printer, options: dict[str, Any]) -> None:
         client = _find(options)
-        verb(client, read_operator(options))
+        if not verb(client, read_operator(options)):
+            report_unchanged(printer, f"client {client.pk}", state)
         printer.print_line(clients.describe(client))
 
     return handle
@@ -141,9 +142,9 @@ _VERBS = {
     "add": _add,
     "list": _list,
     "rotate": _rotate,
-    "disable": _change(clients.disable),
-    "enable": _change(clients.enable),
-    "revoke": _change(clients.revoke),
+    "disable": _change(clients.disable, "disabled or revoked already"),
+    "enable": _change(clients.enable, "not disabled, or it is revoked"),
+    "revoke": _change(clients.revoke, "revoked already"),
 }
 
 

@@ -20,7 +20,7 @@ from tasks_app.management.arguments import (
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row
+from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
 from tasks_app.models import ApiKey
 from tasks_app.operators.keys import find_key, make_key, rotate_key
 
@@ -118,8 +118,10 @@ def _revoke(printer: Printer, options: dict[str, Any]) -> None:
     from tasks_app.webhooks.keys import revoke  # loads the HTTP client, which no other noun needs
 
     key = find_row(ApiKey.objects.select_related("principal__tenant"), options["id"], "key", "keys")
-    webhooks = revoke(key, read_operator(options)) or 0
-    printer.print_line(_describe(key) | {"webhooks": webhooks})
+    webhooks = revoke(key, read_operator(options))
+    if webhooks is None:
+        report_unchanged(printer, f"key {key.pk}", "revoked already")
+    printer.print_line(_describe(key) | {"webhooks": webhooks or 0})
 
 
 def _rotate(printer: Printer, options: dict[str, Any]) -> None:

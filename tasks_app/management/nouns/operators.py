@@ -16,7 +16,7 @@ from tasks_app.management.arguments import (
     read_row_id,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row
+from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
 from tasks_app.models import OperatorToken
 from tasks_app.operators import second_factor, tokens, users
 
@@ -81,7 +81,8 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 def _revoke(printer: Printer, options: dict[str, Any]) -> None:
     row = find_row(OperatorToken.objects.select_related("user"), options["id"], "token", "operators")
-    tokens.revoke(row, read_operator(options))
+    if not tokens.revoke(row, read_operator(options)):
+        report_unchanged(printer, f"token {row.pk}", "revoked already")
     printer.print_line(_describe(row))
 
 

@@ -17,7 +17,7 @@ from tasks_app.management.arguments import (
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, report_unchanged
 from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.models.states import SlackQuestionState
 from tasks_app.operators import columns
@@ -135,7 +135,8 @@ def _check(printer: Printer, options: dict[str, Any]) -> None:
 def _switch(printer: Printer, options: dict[str, Any]) -> None:
     row = _find(options)
     verb = workspaces.disable if options["verb"] == "disable" else workspaces.enable
-    verb(row, read_operator(options))
+    if not verb(row, read_operator(options)):
+        report_unchanged(printer, f"workspace {row.team_id}", f"{options['verb']}d already")
     printer.print_line(workspaces.describe(row))
 
 

@@ -17,7 +17,7 @@ from tasks_app.management.arguments import (
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, report_unchanged
 from tasks_app.models import Task
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
@@ -104,49 +104,51 @@ def _read_reach(options: dict[str, Any]) -> users.NamedReach:
     return users.NamedReach(tenants=options["tenant"], all_tenants=options["all_tenants"], agents=options["agent"])
 
 
-def _enable(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
-    users.set_active(by, user, True)
+def _enable(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    if not users.set_active(by, user, True):
+        report_unchanged(printer, f"user {user.username}", "enabled already")
     return {}
 
 
-def _disable(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
-    users.set_active(by, user, False)
+def _disable(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    if not users.set_active(by, user, False):
+        report_unchanged(printer, f"user {user.username}", "disabled already")
     return {}
 
 
-def _role(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+def _role(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     _check_none(options, not options["roles"], "a role")
     users.set_roles(by, user, options["roles"])
     return {}
 
 
-def _reach(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+def _reach(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     reach = _read_reach(options)
     _check_none(options, reach.is_empty, "tenants or agents")
     users.set_reach(by, user, reach)
     return {}
 
 
-def _link(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+def _link(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     link = users.link_user(by, user, options["principal"], options["tenant"], options["scopes"])
     return {"principal": f"{options['tenant']}/{options['principal']}", "scopes": link.scopes}
 
 
-def _unlink(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+def _unlink(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     users.unlink_user(by, user)
     return {"principal": None}
 
 
-def _reset_second_factor(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+def _reset_second_factor(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     second_factor.reset(user, by)
     return {}
 
 
-def _password(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+def _password(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     return {"password": users.reset_password(by, user)}
 
 
-_VERBS: dict[str, Callable[[Operator, User, dict[str, Any]], dict[str, Any]]] = {
+_VERBS: dict[str, Callable[[Printer, Operator, User, dict[str, Any]], dict[str, Any]]] = {
     "enable": _enable,
     "disable": _disable,
     "role": _role,
@@ -171,7 +173,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             more: dict[str, Any] = {"password": password}
         else:
             user = users.find_user(options["name"])
-            more = _VERBS[options["verb"]](by, user, options)
+            more = _VERBS[options["verb"]](printer, by, user, options)
     except users.UserRefused as refusal:
         raise CommandError(str(refusal)) from None
     _warn_of_agents(printer, options.get("agent", []))
