@@ -75,10 +75,12 @@ def link_user(by: Operator, user: User, principal: str, tenant: str, scopes: str
     if owner is None:
         raise UserRefused(f"There is no principal {principal} of the tenant {tenant}: `a2a keys create` makes one.")
     with transaction.atomic():
+        links = UserLink.objects.select_for_update(of=("self",)).select_related("principal__tenant")
+        former = links.filter(user=user).first()
         link, _ = UserLink.objects.update_or_create(
             user=user, defaults={"principal": owner, "scopes": scopes, "created_at": clock.now()}
         )
-        record_acts(by, "link", Change(link, {}, {"principal": f"{tenant}/{principal}", "scopes": scopes}))
+        record_acts(by, "link", Change(link, _describe_link(former) if former else {}, _describe_link(link)))
     return link
 
 
@@ -88,8 +90,12 @@ def unlink_user(by: Operator, user: User) -> None:
         link = UserLink.objects.select_related("user", "principal__tenant").filter(user=user).first()
         if link is None:
             raise UserRefused(f"The user {user.username} is not linked to a principal.")
-        record_acts(by, "unlink", Change(link, {"principal": str(link.principal), "scopes": link.scopes}, {}))
+        record_acts(by, "unlink", Change(link, _describe_link(link), {}))
         link.delete()
+
+
+def _describe_link(link: UserLink) -> dict[str, Any]:
+    return {"principal": f"{link.principal.tenant.name}/{link.principal.name}", "scopes": link.scopes}
 
 
 def set_active(by: Operator, user: User, is_active: bool) -> bool:

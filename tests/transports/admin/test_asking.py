@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import orjson
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -81,6 +82,19 @@ def test_a_password_is_made_and_shown_once(admin: Client) -> None:
     assert vera.check_password(password)
     assert acts() == [("password", "admin", "a test")]
     assert password not in str(list(Act.objects.values()))
+
+
+def test_the_act_of_a_new_link_has_the_former_one(admin: Client, olga: Principal) -> None:
+    vera, home = User.objects.create_user("vera"), Tenant.objects.create(name="home")
+    Principal.objects.create(tenant=home, name="otto")
+    do(admin, USERS, "link", vera.pk, **LINK)
+    do(admin, USERS, "link", vera.pk, principal="otto", tenant="home", scopes="*")
+    do(admin, USERS, "unlink", vera.pk)
+    links = [("acme/olga", LINK["scopes"]), ("home/otto", "*")]
+    former, present = [{"principal": name, "scopes": scopes} for name, scopes in links]
+    rows = Act.objects.order_by("pk").values_list("before", "after")
+    changes = [(orjson.loads(before), orjson.loads(after)) for before, after in rows]
+    assert changes == [({}, former), (former, present), (present, {})]
 
 
 @pytest.mark.parametrize(("action", "values"), [("password", {}), ("link", LINK), ("unlink", {})])
