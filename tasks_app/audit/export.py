@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Act, AuditEntry, Principal, Refusals, RefusedCalls
+from tasks_app.models import Act, AuditEntry, Principal, Refusals, RefusedCalls, Tenant
 
 PAGE = 1_000
 """Rows that are read at once from each table."""
@@ -101,7 +101,9 @@ def _from(rows: "QuerySet[Any]", column: str, time: datetime | None) -> "QuerySe
 
 
 def _acts(window: Window) -> Dated:
-    for row in _in_pages(_between(Act.objects.all(), "at", window), ACT):
+    names = dict(Tenant.objects.values_list("pk", "name"))  # Nothing deletes a tenant.
+    for row in _in_pages(_between(Act.objects.all(), "at", window), (*ACT, "tenant_id")):
+        row["tenant"] = names.get(row.pop("tenant_id"))
         texts = {name: orjson.Fragment(row[name]) for name in ("before", "after")}
         row["object_kind"] = row.pop("kind")
         yield row["at"], {"kind": "act", **row, **texts}

@@ -8,7 +8,7 @@ from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.models import Act
-from tasks_app.operators.audit import check_kind
+from tasks_app.operators.audit import check_kind, check_verb
 
 
 class JsonText(serializers.Field[Any, Any, Any, Any]):
@@ -51,15 +51,16 @@ class Acts(Resource):
     model = Act
     moment = "at"
     serializer_class = ActRow
-    filters = {"operator": "operator", "kind": "kind", "object_id": "object_id"}
+    filters = {"operator": "operator", "verb": "verb", "kind": "kind", "object_id": "object_id"}
 
     def rows(self) -> Any:
         return Act.objects.select_related("tenant")
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
-        if "kind" in values:
+        for name, check in (("kind", check_kind), ("verb", check_verb)):
             try:
-                check_kind(values["kind"])
+                if name in values:
+                    check(values[name])
             except ValueError as error:
-                raise ValidationError({"kind": f"{error}."}) from None
+                raise ValidationError({name: f"{error}."}) from None
         return super().select(rows, values)

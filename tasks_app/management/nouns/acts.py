@@ -5,13 +5,17 @@ from typing import Any
 
 import orjson
 from django.core.management.base import CommandError
+from django.db.models import F
 
 from tasks_app.management.arguments import add_limit, add_since, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models.acts import Act
 from tasks_app.operators.audit import check_kind, check_verb
 
-COLUMNS = ("id", "at", "operator", "door", "verb", "kind", "object_id", "name", "before", "after", "reason")
+COLUMNS = (
+    *("id", "at", "operator", "door", "verb", "kind", "object_id", "name", "before", "after", "reason"),
+    *("peer", "trace"),
+)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -26,7 +30,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
-    rows = Act.objects.order_by("-id").values(*COLUMNS)
+    rows = Act.objects.order_by("-id").values(*COLUMNS, tenant_name=F("tenant__name"))
     values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
     try:
         for name, check in (("kind", check_kind), ("verb", check_verb)):
@@ -37,6 +41,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if since := options["since"]:
         values["at__gte"] = since
     for row in printer.limit_rows(rows.filter(**values), options["limit"]):
+        row["tenant"] = row.pop("tenant_name")  # A query cannot name a value like a column of its table.
         printer.print_line(row | {name: orjson.Fragment(row[name]) for name in ("before", "after")})
 
 

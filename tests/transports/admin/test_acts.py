@@ -48,6 +48,20 @@ def test_an_act_outlives_its_user(admin: Client, key: ApiKey) -> None:
     assert line["after"]["revoked_at"]
 
 
+def test_each_door_tells_the_tenant_the_address_and_the_trace(admin: Client, key: ApiKey) -> None:
+    form = {"action": "revoke", "_selected_action": [key.pk], "post": "yes"}
+    path, trace = reverse("admin:tasks_app_apikey_changelist"), "0af7651916cd43dd8448eb211c80319c"
+    admin.post(path, form, headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
+    wish = {"tenant": key.principal.tenant.name, "peer": "127.0.0.1", "trace": trace}
+    (line,) = acts("--verb", "revoke")
+    (shown,) = program(AUDITOR).get("acts/", verb="revoke").json()["results"]
+    (row,) = [row for row in printed("a2a", "audit", "export") if row.get("verb") == "revoke"]
+    for each in (line, shown, row):
+        assert each | wish == each
+    page = admin.get(reverse("admin:tasks_app_act_change", args=[line["id"]])).content.decode()
+    assert all(text in page for text in wish.values())
+
+
 def test_a_kind_or_a_verb_that_no_act_has_is_refused(admin: Client, key: ApiKey) -> None:
     assert acts("--verb", "revoke") == [], "there are no acts at all"
     revoked(admin, key)
