@@ -64,3 +64,20 @@ def test_an_email_address_that_no_column_holds_is_refused() -> None:
     assert answer.status_code == 400, answer.content
     assert answer.json()["errors"][0]["where"] == "/email"
     assert run("a2a", "users", "make", "vera", "--email", address).code == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("budgets/", {"amount": "1"}),
+        ("limits/", {"per_minute": 1}),
+        ("permissions/", {"effect": "deny", "kind": "agent", "pattern": "x"}),
+    ],
+)
+def test_an_unknown_holder_is_an_error_of_its_member(path: str, values: dict[str, Any], olga: Principal) -> None:
+    robot = program(ADMINISTRATOR)
+    for member, names in (("tenant", ("nowhere", None)), ("principal", ("acme", "nobody"))):
+        tenant, principal = names
+        answer = robot.post(path, **values, tenant=tenant, principal=principal)
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["errors"][0]["where"] == f"/{member}"

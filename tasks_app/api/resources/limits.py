@@ -11,6 +11,7 @@ from tasks_app.api.verbs import Body, verb
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.holders import NoSuchHolder
 
 
 class LimitRow(Row):
@@ -55,6 +56,8 @@ class Limits(Resource):
         self.check_tenant(values["tenant"])
         try:
             return self.describe(rate_limits.set_limit(operator, **values))
+        except NoSuchHolder as error:
+            raise ValidationError({error.noun: f"{error}."}) from None
         except ValueError as error:
             raise ValidationError(f"{error}.") from None
 

@@ -12,7 +12,7 @@ from tasks_app.callers.rules import KINDS
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.holders import find_holder
+from tasks_app.operators.holders import NoSuchHolder, find_holder
 
 
 class PermissionRow(Row):
@@ -52,6 +52,8 @@ class Permissions(Resource):
         try:
             to = find_holder(values["tenant"], values["principal"])
             row = permissions.set_permission(to, values["kind"], values["pattern"], allows=allows, by=operator)
+        except NoSuchHolder as error:
+            raise ValidationError({error.noun: f"{error}."}) from None
         except ValueError as error:
             raise ValidationError(f"{error}.") from None
         return self.describe(row)
