@@ -24,6 +24,7 @@ from tests.transports.admin.pages import registered
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 BODIES: dict[str, dict[str, Any]] = {
     "role": {"roles": []},
+    "reach": {"tenants": []},
     "link": {"tenant": "acme", "principal": "mine7-owner", "scopes": "*"},
     "map_user": {"user": "U1", "tenant": "acme", "principal": "mine7-owner"},
     "unmap_user": {"user": "U1"},

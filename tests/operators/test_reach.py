@@ -345,3 +345,14 @@ def test_migrate_gives_roles_their_permissions_again_and_takes_none_away() -> No
     names = set(viewer.permissions.values_list("codename", flat=True))
     assert {"view_act", "view_task"} <= names
     assert "change_task" not in names
+
+
+def test_a_reach_is_taken_away_by_an_empty_list_alone() -> None:
+    """An empty body is more often a mistake of a program than a wish."""
+    robot, bob = program(ADMINISTRATOR), operator(ADMINISTRATOR, name="bob", reach=NamedReach(all_tenants=True))
+    answer = robot.post(f"users/{bob.pk}/reach/", reason="a test")
+    assert answer.status_code == 400, answer.content
+    assert "Give tenants, all_tenants or agents" in answer.json()["errors"][0]["what"]
+    assert reach_of(bob).is_whole
+    assert robot.post(f"users/{bob.pk}/reach/", tenants=[]).json()["tenants"] == []
+    assert not reach_of(bob).is_whole

@@ -15,6 +15,9 @@ from tasks_app.operators.reach import reach_of
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import LONGEST_EMAIL
 
+REACH = frozenset({"tenants", "all_tenants", "agents"})
+"""The members of a reach."""
+
 
 class UserRow(Row):
     class Meta:
@@ -94,6 +97,8 @@ class Users(Resource):
     @verb(body=NewReach, gives_rights=True)
     def reach(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the operator see the rows of these tenants and agents in place of those from before."""
+        if not REACH & set(self.request.data):
+            raise ValidationError("Give tenants, all_tenants or agents; an empty list of tenants takes all away.")
         users.set_reach(operator, row, users.NamedReach(**values))
 
     @verb(body=Link, gives_rights=True)
