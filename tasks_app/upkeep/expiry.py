@@ -14,9 +14,10 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import DoApart
-from tasks_app.event_log import Append, Appended, change
+from tasks_app.event_log import Append, change
 from tasks_app.ids import uuid7
 from tasks_app.models import Task
+from tasks_app.upkeep.appending import append_alone
 
 log = logging.getLogger(__name__)
 BATCH = 50
@@ -29,7 +30,7 @@ def expire() -> int:
     count = 0
     for item in bridge.do(DoApart(partial(_end_overdue, now))):
         try:
-            is_over = isinstance(bridge.do(item, patience=0), Appended)
+            is_over = append_alone(item)
         except LockRefused:
             continue  # The next sweep tries again.
         if is_over:

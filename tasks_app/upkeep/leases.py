@@ -18,6 +18,7 @@ from tasks_app.event_log import change
 from tasks_app.log_fields import run_fields
 from tasks_app.models import Task
 from tasks_app.runner.retries import Attempt, Verdict, judge_loss, judge_timeout
+from tasks_app.upkeep.appending import append_alone
 
 log = logging.getLogger(__name__)
 BATCH = 200
@@ -54,7 +55,7 @@ def _reclaim_batch(now: datetime) -> int:
 
 
 def _reclaim(task: Task, now: datetime) -> bool:
-    """Submit a task again, or fail it. Return false if its row is locked or its lease was renewed meanwhile."""
+    """Submit a task again, or fail it. Return false if its row is locked or damaged, or its lease was renewed."""
     is_overdue = task.deadline is not None and task.deadline + LATE < now
     verdict = _verdict(task, is_overdue=is_overdue)
     run = RunRow(
@@ -77,8 +78,7 @@ def _reclaim(task: Task, now: datetime) -> bool:
         delay=verdict.delay,
     )
     try:
-        # No patience: other tasks should not wait for the lock on this one. The next sweep tries again.
-        is_done = bridge.do(item, patience=0) is not None
+        is_done = append_alone(item)
     except LockRefused:
         log.warning("task %s fence %d: %s, but its row is locked", task.id, task.fence, verdict.outcome)
         return False

@@ -1,6 +1,7 @@
 """Items for the event log, made by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
 from typing import Any
@@ -15,6 +16,7 @@ from a2a.types import Artifact, Message, Part, Role, Status, Task
 from tasks_app.database.rows import EventRow, KeyRow, TaskRow
 from tasks_app.event_log import Append, Claim, Create, Demand, TaskRead, append_many, change, create_many
 from tasks_app.ids import uuid7
+from tasks_app.models import Event as EventOfLog
 from tasks_app.models import Task as Row
 from tasks_app.upkeep.retention import Retention
 from tests.conftest import PATIENCE, Person
@@ -66,6 +68,15 @@ def creation(person: Person, key: str, *, id: str = "", context: str = "c", agen
             )
         ],
     )
+
+
+@contextmanager
+def damaged(task_id: str) -> Iterator[None]:
+    """Let a task have an event after its last one, as after an uneven restoration: no append to it can succeed."""
+    last = Row.objects.get(pk=task_id).last_seq
+    EventOfLog.objects.filter(task_id=task_id, seq=last).update(seq=last + 1)
+    yield
+    EventOfLog.objects.filter(task_id=task_id, seq=last + 1).update(seq=last)
 
 
 def chunk(text: str, *, append: bool = True) -> ArtifactAdded:

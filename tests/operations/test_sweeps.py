@@ -1,18 +1,21 @@
-"""Sweeps that come late: after the database was away, leases are renewed before any of them is judged."""
+"""Sweeps that come late, where leases are renewed before any of them is judged, and tasks with a damaged log."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from tasks_app import clock
 from tasks_app.event_log import claim, create_many
 from tasks_app.models import Task
 from tasks_app.upkeep import leases, sweeps
+from tasks_app.upkeep.expiry import expire
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.sweeps import Sweeper
 from tests.conftest import Person
-from tests.operations.rows import LONG_AGO, creation, wish
+from tests.operations.rows import LONG_AGO, creation, damaged, wish
 
 LATE = 121.0
 """On the clock of these tests, whose last sweep was at 100: later than a sweep and a third of a lease."""
@@ -77,3 +80,37 @@ def test_a_database_that_hung_is_no_reason_to_judge(owner: Person, monkeypatch: 
         patch.setattr(leases, "time", SimpleNamespace(monotonic=lambda: next(moments)))
         assert reclaim_tasks() == 0
     assert reclaim_tasks() == 1
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("lanes")
+@pytest.mark.django_db(transaction=True)
+def test_a_damaged_task_keeps_no_other_lease_from_being_judged(owner: Person) -> None:
+    items = [creation(owner, key) for key in "ab"]
+    create_many(items)
+    claim(wish())
+    first, second = sorted(item.task.id for item in items if item.task)
+    Task.objects.filter(pk=first).update(lease_until=LONG_AGO)
+    Task.objects.filter(pk=second).update(lease_until=LONG_AGO + timedelta(seconds=1))
+    with damaged(first):
+        assert reclaim_tasks() == 1
+    assert Task.objects.get(pk=first).state == "working"
+    assert Task.objects.get(pk=second).state == "submitted"
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("lanes")
+@pytest.mark.django_db(transaction=True)
+def test_a_damaged_task_keeps_no_other_from_its_end(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_QUEUE_HOURS = 24
+    items = [creation(owner, key) for key in "ab"]
+    create_many(items)
+    first, second = [item.task.id for item in items if item.task]
+    now = clock.now() + timedelta(hours=25)
+    monkeypatch.setattr(clock, "shared", lambda: now)
+    with damaged(first):
+        assert expire() == 1
+    assert Task.objects.get(pk=first).state == "submitted"
+    assert Task.objects.get(pk=second).state == "failed"
