@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 from django.conf import settings
-from django.db import InterfaceError, NotSupportedError, OperationalError, connection, transaction
+from django.db import IntegrityError, InterfaceError, NotSupportedError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Exists, OuterRef
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, EventRow, as_json
+from tasks_app.database.sessions import sqlstate
 from tasks_app.database.sql import among, on_postgres, sqlite_time
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.changes import event_row
@@ -45,10 +47,16 @@ from tasks_app.event_log.queue_sqlite import (
 )
 from tasks_app.event_log.read import ReadTask, TaskRead, read_many, read_of
 from tasks_app.hints import Reached
-from tasks_app.models import Task
+from tasks_app.models import Event, Task
 
 log = logging.getLogger(__name__)
 _TASK = Task._meta.db_table
+ASIDE = timedelta(hours=1)
+"""The time after which a damaged task is offered again."""
+_INTEGRITY = "23"
+"""The class of PostgreSQL's codes for rows that break a constraint."""
+MOST_DAMAGED = 200
+"""Damaged tasks that are set aside together."""
 
 
 class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
@@ -121,8 +129,12 @@ def claim(item: Claim) -> list[TaskRead]:
     if not demands:
         return []
     status = Status(state=TaskState.WORKING, timestamp=clock.now())
-    with prepared() as cursor:
-        rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, item.worker, demands, status)
+    try:
+        with prepared() as cursor:
+            rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, item.worker, demands, status)
+    except IntegrityError:
+        set_aside_damaged()
+        raise  # Some tasks may have been claimed: the worker calls recover(), and claims again.
     # The row of a new task is the whole task. Otherwise events, or a message in the status, must be folded.
     whole = {row.id: read_of(row, ()) for row in rows if _is_whole(row)}
     rest = [ReadTask(task_id=row.id, sight=None) for row in rows if row.id not in whole]
@@ -132,6 +144,19 @@ def claim(item: Claim) -> list[TaskRead]:
 def _is_whole(row: TaskColumns) -> bool:
     """Return whether the snapshot lacks the event of the claim alone, and its status has no message."""
     return row.last_seq == row.snapshot_seq + 1 and '"message"' not in row.snapshot_status
+
+
+def set_aside_damaged() -> None:
+    """Offer runnable tasks later whose log has an event after their last one, as after an uneven restoration.
+
+    Each claim that chooses such a task fails, and with it the claim of all others. Only a claim that was refused looks
+    for them, because the search reads all runnable tasks.
+    """
+    later = Event.objects.filter(task_id=OuterRef("pk"), seq__gt=OuterRef("last_seq"))
+    damaged = Task.objects.filter(Exists(later), state__in=[state.value for state in RUNNABLE])
+    for task_id in damaged.values_list("pk", flat=True)[:MOST_DAMAGED]:
+        Task.objects.filter(pk=task_id).update(not_before=clock.shared() + ASIDE)
+        log.error("task %s has an event after its last one and cannot be claimed; see `manage.py a2a doctor`", task_id)
 
 
 def recover(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
@@ -229,6 +254,8 @@ def _claim_choices(
             raise  # They may have been claimed or not: the worker calls recover().
         # The worker has the other tasks already, and must run them.
         log.exception("%d tasks with webhooks were not claimed; they are offered again", len(ids))
+        if sqlstate(error).startswith(_INTEGRITY):
+            set_aside_damaged()
     return rows, more
 
 

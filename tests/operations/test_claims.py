@@ -1,11 +1,12 @@
 """Claims, leases and what becomes of lost tasks."""
 
+from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 from django.utils import timezone
 
 from a2a.dialects.json.json_1_0 import task_of
@@ -28,7 +29,7 @@ from tasks_app.models import Event, Run, Task
 from tasks_app.upkeep import leases
 from tasks_app.upkeep.leases import reclaim_tasks
 from tests.conftest import Person
-from tests.operations.rows import LONG_AGO, append, chunk, create_tasks, creation, expire, status, wish
+from tests.operations.rows import LONG_AGO, append, chunk, create_tasks, creation, damaged, expire, status, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 claim_module: Any = import_module("tasks_app.event_log.claim")
@@ -158,3 +159,14 @@ def test_the_start_of_the_only_process_ends_every_lease(owner: Person) -> None:
     assert release_all() == 1
     assert reclaim_tasks() == 1
     assert set(Task.objects.values_list("state", flat=True)) == {"submitted"}
+
+
+@pytest.mark.parametrize("pushes", [False, True])
+def test_a_damaged_task_keeps_no_other_from_being_claimed(owner: Person, pushes: bool) -> None:
+    first, second = create_tasks(owner, 2)
+    Task.objects.update(pushes=pushes)
+    with damaged(first):
+        with suppress(IntegrityError):
+            claim(wish())
+        assert [read.document.id for read in claim(wish())] == [second]
+    assert Task.objects.get(pk=first).state == "submitted"
