@@ -44,3 +44,11 @@ def postgres_options(own: dict[str, Any], lease_seconds: float) -> dict[str, Any
         # If two options set the same parameter, PostgreSQL takes the last.
         "options": f"{limits} {own.get('options', '')}".strip(),
     }
+
+
+def redis_options(url: str) -> dict[str, Any]:
+    """Return the connection of the channel layer to Redis.
+
+    Without the limits, in seconds, a connection to a host that accepts it and is silent would wait for ever.
+    """
+    return {"address": url, "socket_keepalive": True, "socket_timeout": 5.0, "socket_connect_timeout": 5.0}

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 from config.data_folder import make_folder, make_private_file
-from config.databases import postgres_options, sqlite_options
+from config.databases import postgres_options, redis_options, sqlite_options
 from config.environment import database, text
 from config.sections.agents import A2A_LEASE_SECONDS
 from config.sections.process import DATA_DIR
@@ -35,5 +35,5 @@ if REDIS_URL:
     CHANNEL_LAYERS["default"] = {
         # Not the core layer: after a flush of Redis it receives nothing any more, without an error.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_keepalive": True}], "prefix": "taskdesk"},
+        "CONFIG": {"hosts": [redis_options(REDIS_URL)], "prefix": "taskdesk"},
     }

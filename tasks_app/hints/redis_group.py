@@ -35,6 +35,8 @@ PAUSE = 0.02
 """Seconds that a hint of state "working" may wait to be sent together with the next one."""
 PROBE_SECONDS = 5.0
 """Seconds without a hint after which an empty message is published, so that /readyz knows whether Redis answers."""
+JOIN_SECONDS = 5.0
+"""Seconds that joining the group may take. A Redis that accepts a connection and is silent would hold it for ever."""
 STOP_SECONDS = 0.1
 """Seconds between two attempts to stop the threads."""
 SILENCE = 3 * PROBE_SECONDS
@@ -189,7 +191,6 @@ class Broadcast:
                     received = await layer.receive(channel)
                 news = news_of(received, self.me)
             except TimeoutError:
-                await layer.flush()
                 channel = await self._join(layer)
                 continue
             except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
@@ -203,12 +204,13 @@ class Broadcast:
     async def _join(self, layer: Any) -> str:
         while True:
             try:
-                channel: str = await layer.new_channel()
-                await layer.group_add(GROUP, channel)
+                async with asyncio.timeout(JOIN_SECONDS):
+                    await layer.flush()  # Otherwise the channel of the last attempt would collect messages for ever.
+                    channel: str = await layer.new_channel()
+                    await layer.group_add(GROUP, channel)
             except Exception as error:  # noqa: BLE001  # any error may be gone at the next attempt
-                log.warning("the group of hints cannot be joined, trying again: %s", error)
+                log.warning("the group of hints cannot be joined, trying again: %s", error or "Redis does not answer")
                 self.deaf = "hints: those of other processes do not arrive, streams lag"
-                await layer.flush()  # Otherwise the abandoned channel would collect messages for ever.
                 await asyncio.sleep(PATIENCE)
             else:
                 self.deaf = ""

@@ -9,7 +9,8 @@ import pytest
 import redis as redis_client
 from channels.layers import channel_layers
 
-from tasks_app.hints import Hints, Reached
+from config.databases import redis_options
+from tasks_app.hints import Hints, Reached, redis_group
 from tasks_app.hints import hints as ours
 from tasks_app.hints.redis_group import GROUP, WAITING, Broadcast, encode_message, message, news_of
 from tests.conftest import until
@@ -31,7 +32,7 @@ def layer(redis: str, settings: Any) -> Iterator[Any]:
     settings.CHANNEL_LAYERS = {
         "default": {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [{"address": redis}], "prefix": "taskdesk-test"},
+            "CONFIG": {"hosts": [redis_options(redis)], "prefix": "taskdesk-test"},
         }
     }
     channel_layers.backends.clear()
@@ -122,3 +123,18 @@ def test_two_processes_hear_of_each_other_whatever_else_is_said_in_their_group(r
     finally:
         here.stop()
         ours.forget(heard.extend)
+
+
+def test_a_redis_that_accepts_and_is_silent_is_reported_and_left(
+    redis: str, layer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_group, "JOIN_SECONDS", 0.5)
+    broadcast = Broadcast()
+    with redis_client.Redis.from_url(redis) as client:
+        client.client_pause(4000, all=True)
+    broadcast.start()
+    try:
+        until(lambda: broadcast.deaf, "the silence is reported")
+        until(lambda: not broadcast.deaf, "the group is joined")
+    finally:
+        broadcast.stop()
