@@ -39,11 +39,13 @@ def do_group(kind: type[Work[Any]], items: Sequence[Any], *, again: bool = True)
 def _retry(kind: type[Work[Any]], items: Sequence[Any], error: Exception, again: bool) -> list[Any]:
     """Do the group in another way if it may succeed; else return the error for each item.
 
-    A group that is refused for its data or its size is done in halves, so that a wrong item fails alone.
+    A group that is refused for its data or its size is done in halves, so that a wrong item fails alone. So is a group
+    of reads that fails in our code: one of the rows may be damaged.
     """
     if is_lock_refusal(error):
         return [LOCKED] * len(items)
-    if isinstance(error, DataError | IntegrityError | ItemRefused) or is_overloaded(error):
+    is_damaged = kind.repeatable and not isinstance(error, DatabaseError | InterfaceError)
+    if isinstance(error, DataError | IntegrityError | ItemRefused) or is_overloaded(error) or is_damaged:
         if len(items) > 1:
             half = len(items) // 2
             return do_group(kind, items[:half]) + do_group(kind, items[half:])

@@ -20,7 +20,7 @@ from tasks_app.database.work import Do, DoAlone, DoSlowly, Elsewhere
 from tasks_app.event_log import Appended, KeyTarget, ReadTask, read_many
 from tasks_app.event_log.columns import SMALL
 from tasks_app.hints import hints
-from tasks_app.models import Task
+from tasks_app.models import Event, Task
 from tasks_app.operations import Context, perform
 from tests.conftest import PATIENCE, Person
 from tests.database.rows import create_task
@@ -177,3 +177,16 @@ def test_a_listener_that_fails_ends_no_lane(owner: Person, caplog: pytest.LogCap
     finally:
         hints.forget(deaf)
     assert "Event loop is closed" in caplog.text
+
+
+def test_a_damaged_task_fails_no_other_read_of_its_group(owner: Person) -> None:
+    bad, good = create_task(owner, "bad"), create_task(owner, "good")
+    for task_id in (bad, good):
+        bridge.do(addition(task_id, chunk("hello")))
+    event = Event.objects.filter(task_id=bad).latest("seq")
+    rows, whole = Event.objects.filter(pk=event.pk), event.payload
+    rows.update(payload=whole[:-1])
+    error, read = do_group(ReadTask, [ReadTask(task_id=task_id, sight=None) for task_id in (bad, good)])
+    rows.update(payload=whole)
+    assert isinstance(error, ValueError)
+    assert read.document.id == good
