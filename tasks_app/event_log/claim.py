@@ -8,7 +8,15 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 from django.conf import settings
-from django.db import IntegrityError, InterfaceError, NotSupportedError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    NotSupportedError,
+    OperationalError,
+    connection,
+    transaction,
+)
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Exists, OuterRef
 from msgspec import Struct
@@ -163,7 +171,7 @@ def recover(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]
     """Read the worker's tasks apart from these (task, fence) pairs: those of a claim whose result it never got."""
     rows = Task.objects.filter(lease_until__isnull=False, lease_owner=worker, state=TaskState.WORKING.value)
     pairs = {pair for pair in rows.values_list("id", "fence") if pair not in besides}
-    reads = read_many([ReadTask(task_id=id, sight=None) for id, _ in pairs]) if pairs else []
+    reads = _read_undamaged([ReadTask(task_id=id, sight=None) for id, _ in pairs]) if pairs else []
     return [
         read for read in reads if read and (read.document.id, read.fence) in pairs and read.document.state in ACTIVE
     ]
@@ -175,12 +183,27 @@ def _read_or_retry(items: Sequence[ReadTask]) -> list[TaskRead | None]:
     if not items:
         return []
     try:
-        return read_many(items)
+        return _read_undamaged(items)
     except (OperationalError, InterfaceError, NotSupportedError):
         if connection.in_atomic_block:
             raise
         connection.close()
+        return _read_undamaged(items)
+
+
+def _read_undamaged(items: Sequence[ReadTask]) -> list[TaskRead | None]:
+    """Read tasks that were claimed, without those whose log cannot be read. Their leases expire, and the sweep ends
+    them; the runs of the others begin."""
+    try:
         return read_many(items)
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception:
+        if len(items) > 1:
+            half = len(items) // 2
+            return _read_undamaged(items[:half]) + _read_undamaged(items[half:])
+        log.exception("task %s was claimed, but its log cannot be read", items[0].task_id)
+        return [None]
 
 
 def _claim_postgres(cursor: CursorWrapper, worker: str, demands: Sequence[Demand], status: Status) -> list[TaskColumns]:

@@ -22,6 +22,7 @@ from tasks_app.event_log import (
     claim,
     create_many,
     read_many,
+    recover,
     release_all,
     renew,
 )
@@ -170,3 +171,15 @@ def test_a_damaged_task_keeps_no_other_from_being_claimed(owner: Person, pushes:
             claim(wish())
         assert [read.document.id for read in claim(wish())] == [second]
     assert Task.objects.get(pk=first).state == "submitted"
+
+
+def test_a_task_whose_log_cannot_be_read_loses_no_other_of_its_claim(owner: Person) -> None:
+    ids = create_tasks(owner, 2)
+    for task_id in ids:
+        append(task_id, chunk("hello"))
+    event = Event.objects.filter(task_id=ids[0]).latest("seq")
+    rows, whole = Event.objects.filter(pk=event.pk), event.payload
+    rows.update(payload=whole[:-1])
+    assert [read.document.id for read in claim(wish())] == ids[1:]
+    assert [read.document.id for read in recover("w", set())] == ids[1:]
+    rows.update(payload=whole)
