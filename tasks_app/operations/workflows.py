@@ -1,10 +1,12 @@
 """The operations on workflows: enter a phase, execute, read, and send a message in a phase; and capabilities."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
 import orjson
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError
 from msgspec.structs import replace
 
 from a2a.agents import Agent, registry
@@ -38,6 +40,7 @@ from tasks_app.operations.send import send
 from tasks_app.workflows import log, reading
 from tasks_app.workflows.log import Wish
 
+logger = logging.getLogger(__name__)
 SETTLED = 100
 """Ends of tasks that are written in one go."""
 
@@ -229,11 +232,26 @@ async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
     A task that was deleted before its end was written has failed: its result is lost.
     """
     ended = await ask(DoSlowly(partial(log.ended_tasks, SETTLED, workflow_id)))
+    count = 0
     for key, task_id in ended:
-        read = await ask(ReadTask(task_id=task_id, sight=None, history=False, is_owed=True))
-        state, artifacts = (read.document.state, read.document.artifacts) if read else (TaskState.FAILED, None)
-        await ask(Do(partial(log.settle, key, TaskState(state), artifacts)))
-    return len(ended)
+        try:
+            await _settle(ask, key, task_id)
+        except (DatabaseError, InterfaceError, Error):
+            raise
+        except Exception:
+            if workflow_id is not None:
+                raise
+            # The workflow of a damaged task must not hold up all others.
+            logger.exception("the end of task %s could not be written to its workflow", task_id)
+        else:
+            count += 1
+    return count
+
+
+async def _settle(ask: Ask, key: int, task_id: str) -> None:
+    read = await ask(ReadTask(task_id=task_id, sight=None, history=False, is_owed=True))
+    state, artifacts = (read.document.state, read.document.artifacts) if read else (TaskState.FAILED, None)
+    await ask(Do(partial(log.settle, key, TaskState(state), artifacts)))
 
 
 async def _answer(row: Workflow, caller: Caller) -> Done:

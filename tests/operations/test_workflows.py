@@ -333,6 +333,24 @@ def test_the_end_of_a_task_is_written_once(owner: Person, service: None) -> None
     assert [write(), write()] == [True, False]
 
 
+def test_a_damaged_task_holds_up_no_other_workflow(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        set_phase(owner, FIRST, name)
+        log.add_task(Workflow.objects.get(name=name).pk, FIRST, f"deleted-{name}", "specifier", is_executed=False)
+    first, second = PhaseTask.objects.order_by("pk").values_list("pk", flat=True)
+    settle = log.settle
+
+    def refuse(key: int, *values: Any) -> bool:
+        if key == first:
+            raise ValueError("its result cannot be read")
+        return settle(key, *values)
+
+    monkeypatch.setattr(log, "settle", refuse)
+    told(Conductor().step)
+    assert PhaseTask.objects.get(pk=first).ended_at is None
+    assert PhaseTask.objects.get(pk=second).ended_at is not None
+
+
 def test_a_task_that_was_deleted_stops_its_execution(owner: Person, service: None) -> None:
     """Its owner would wait for it for ever, and the workflow would never be deleted."""
     set_phase(owner, FIRST)
