@@ -111,13 +111,13 @@ class CeleryDispatcher:
     def _run(self) -> None:
         app = celery_app()
         while not self.stopping.is_set():
-            with connection_of(app) as connection:
-                try:
+            try:
+                with connection_of(app) as connection:
                     self._publish_all(app, connection)
-                except Exception as error:  # noqa: BLE001  # whatever it is, the offers stay
-                    broker_messages.add(("celery", "failed"))
-                    self._report_failure(error)
-                    self.stopping.wait(PATIENCE)
+            except Exception as error:  # noqa: BLE001  # whatever it is, also of the connection's end, the offers stay
+                broker_messages.add(("celery", "failed"))
+                self._report_failure(error)
+                self.stopping.wait(PATIENCE)
 
     def _publish_all(self, app: "Celery", connection: "Connection") -> None:
         """Publish offers until stop() is called. Raises if the broker cannot be reached."""
