@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -24,6 +24,16 @@ from tasks_app.sealing import Unreadable, seal, unseal
 KEY = "second_factor_key"
 """The member of a session with the sealed key of a device that no code has confirmed yet."""
 WRONG = "This code is not right, or it was used before. After a wrong code the next one has to wait for a moment."
+
+ENROLLED = (
+    "Your app is set up already. Enter the next code that it shows. If you do not have its recovery codes, ask for a "
+    "reset of your second factor, and enrol again."
+)
+DONE = (
+    "Your app is set up. If you could not write down the recovery codes, ask for a reset of your second factor, and "
+    "enrol again: that shows new ones."
+)
+"""The answer to an enrolment that was sent twice. The codes were in the first answer, which the browser has dropped."""
 
 
 class Site(admin.AdminSite):
@@ -93,6 +103,8 @@ class Site(admin.AdminSite):
         if not super().has_permission(request):
             return HttpResponseRedirect(reverse("admin:login"))
         if second_factor.is_satisfied(user):
+            if _is_enrolment(request):
+                messages.warning(request, DONE)
             return HttpResponseRedirect(_next(request))
         return never_cache(self._ask if second_factor.has_device(user) else self._enrol)(request)
 
@@ -100,6 +112,8 @@ class Site(admin.AdminSite):
         user: Any = request.user
         if request.method != "POST":
             return self._show(request)
+        if _is_enrolment(request):
+            return self._show(request, error=ENROLLED)
         name, address = user.get_username(), logins.find_address(request)
         if not logins.begin_login(name, address):
             seconds = logins.remaining_wait(name, address)
@@ -121,6 +135,8 @@ class Site(admin.AdminSite):
             return self._show(request, key=key)  # The app may have it already.
         code = "".join(request.POST.get("code", "").split())[:32]
         result = second_factor.enrol(user, key, code, operator_of(request, ADMIN))
+        if result is None and second_factor.has_device(user):  # The same form, sent twice, has enrolled it meanwhile.
+            return self._show(request, error=ENROLLED)
         if result is None:
             return self._show(request, key=key, error=WRONG)
         device, codes = result
@@ -145,6 +161,11 @@ class Site(admin.AdminSite):
         request.current_app = self.name
         page = {**self.each_context(request), "title": "Second factor", "next": _next(request), **context}
         return TemplateResponse(request, "admin/second_factor.html", page)
+
+
+def _is_enrolment(request: HttpRequest) -> bool:
+    """Return whether the form of the page is the one that shows a key."""
+    return request.method == "POST" and "enrols" in request.POST
 
 
 def _read_key(request: HttpRequest) -> str:

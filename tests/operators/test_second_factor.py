@@ -1,5 +1,6 @@
 """The second factor: no page of the admin without it, how it is enrolled, given, limited and reset."""
 
+import html
 import importlib
 import json
 import re
@@ -16,7 +17,7 @@ from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from tasks_app.models import Act, OperatorDevice, WrongLogins
-from tasks_app.operators import second_factor, tokens
+from tasks_app.operators import second_factor, site, tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.sealing import unseal
 from tasks_app.transports.headers import POLICY
@@ -130,6 +131,31 @@ def test_a_second_device_cannot_be_enrolled_over_the_first(ada: User) -> None:
     assert not is_in(thief)
     assert TOTPDevice.objects.count() == 1
     assert second_factor.enrol(ada, key, code_of(key), OPS) is None
+
+
+def test_an_enrolment_sent_twice_is_not_called_wrong(ada: User) -> None:
+    client = visit()
+    assert 'name="enrols"' in client.get(PAGE).content.decode()
+    key, _ = enrolled(client)
+    form = {"code": code_of(key), "enrols": "yes", "next": "/admin/"}
+    assert site.DONE in html.unescape(client.post(PAGE, form, follow=True).content.decode())
+    other = visit()
+    answer = other.post(PAGE, form).content.decode()
+    assert site.ENROLLED in answer
+    assert "not right" not in answer
+    assert not is_in(other)
+    assert other.post(PAGE, {"code": code_of(key, 1)}).status_code == 302
+
+
+def test_two_enrolments_at_once_show_who_is_second_the_next_step(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = visit()
+    client.get(PAGE)
+    key = unseal(client.session["second_factor_key"])
+    monkeypatch.setattr(site, "_read_key", lambda request: second_factor.enrol(ada, key, code_of(key), OPS) and key)
+    answer = client.post(PAGE, {"code": code_of(key), "enrols": "yes"}).content.decode()
+    assert site.ENROLLED in answer
+    assert "not right" not in answer
+    assert "td-qr" not in answer
 
 
 def test_wrong_codes_lock_the_login_and_a_right_password_gives_no_new_tries(
