@@ -35,7 +35,8 @@ def add(
     _check_name(issuer, subject)
     with transaction.atomic():
         row = register(issuer, subject, principal, tenant, scopes, language)
-        record_acts(operator, "make", Change(row, {}, {"scopes": row.scopes, "language": row.language}))
+        after = {"principal": principal, "tenant": tenant, "scopes": row.scopes, "language": row.language}
+        record_acts(operator, "make", Change(row, {}, after))
     return row
 
 

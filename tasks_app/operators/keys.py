@@ -124,6 +124,8 @@ def _row_of(key: str) -> ApiKey:
 
 def _describe(row: ApiKey) -> dict[str, Any]:
     return {
+        "principal": row.principal.name,
+        "tenant": row.principal.tenant.name,
         "scopes": row.scopes,
         "expires_at": row.expires_at,
         "language": row.language,

@@ -37,6 +37,12 @@ def test_a_key_is_shown_once_and_works() -> None:
     assert made["key"] not in str(list(ApiKey.objects.values()))
 
 
+def test_the_act_of_making_a_key_names_its_principal() -> None:
+    keys("create", "worker", "--tenant", "acme", "--name", "ci")
+    after = json.loads(Act.objects.get(verb="make").after)
+    assert (after["principal"], after["tenant"]) == ("worker", "acme")
+
+
 def test_a_revoked_key_is_refused_and_others_go_on() -> None:
     one, two = keys("create", "worker")[0], keys("create", "worker")[0]
     (revoked,) = keys("revoke", str(one["id"]))

@@ -1,5 +1,6 @@
 """Service accounts for operators: registered, disabled and limited, by command, in the admin and as JSON."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -50,6 +51,12 @@ def test_the_commands_add_list_disable_enable_and_limit() -> None:
     (device,) = printed("a2a", "accounts", "add", CERTIFICATE, "dns:robot.example.com", *ACCOUNT)
     assert (device["issuer"], device["scopes"]) == (CERTIFICATE, "*")
     assert verbs() == [("make", "ci"), ("disable", "lost"), ("enable", ""), ("not-before", ""), ("make", "")]
+
+
+def test_the_act_of_making_an_account_names_its_principal() -> None:
+    printed("a2a", "accounts", "add", ISSUER, "robot-7", *ACCOUNT)
+    after = json.loads(Act.objects.get(verb="make").after)
+    assert (after["principal"], after["tenant"]) == ("olga", "acme")
 
 
 def test_a_command_that_makes_no_sense_says_why(account: ServiceAccount) -> None:
