@@ -69,11 +69,11 @@ def rotate(client: OAuthClient, operator: Operator, overlap: timedelta) -> str:
     """
     if client.client_type == PUBLIC:
         raise ValueError("a public client has no secret")
-    if client.revoked_at:
-        raise ValueError("the client was revoked")
     secret = make_secret()
     with transaction.atomic():
         row = OAuthClient.objects.select_for_update().get(pk=client.pk)
+        if row.revoked_at:  # Another operator may have revoked it since it was read.
+            raise ValueError("the client was revoked")
         row.digest, row.former_digest, row.former_until = digests(secret)[0], row.digest, clock.now() + overlap
         row.save(update_fields=["digest", "former_digest", "former_until"])
         record_acts(operator, "rotate", Change(row, {}, {"former_until": row.former_until}))

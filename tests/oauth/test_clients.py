@@ -64,6 +64,18 @@ def test_a_client_is_disabled_enabled_and_revoked_once_each() -> None:
     assert list(Act.objects.order_by("id").values_list("verb", flat=True)) == ["make", "disable", "enable", "revoke"]
 
 
+@pytest.mark.storage
+@pytest.mark.django_db
+def test_a_client_that_is_revoked_meanwhile_gets_no_secret() -> None:
+    client, first = clients.add(new(), BY)
+    stale = OAuthClient.objects.get(pk=client.pk)
+    clients.revoke(client, BY)
+    with pytest.raises(ValueError, match="was revoked"):
+        clients.rotate(stale, BY, timedelta(0))
+    assert OAuthClient.objects.get().digest == digests(first)[0]
+    assert not Act.objects.filter(verb="rotate").exists()
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("wish", "reason"),
