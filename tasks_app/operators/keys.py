@@ -15,6 +15,8 @@ from tasks_app.models import Act, ApiKey, Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operators.audit import Change, Operator, kind_of, record_acts
 
+LEAST_DAYS = 1 / (24 * 60)
+"""The shortest life of a key: a minute. A key of less would end before it can be used."""
 MOST_DAYS = 36_500
 MOST_OVERLAP = 24 * 90
 """The longest overlap of two keys, in hours."""
@@ -36,8 +38,8 @@ def make_key(
     networks: str = "",
 ) -> tuple[ApiKey, str]:
     """Make a key and record the act. Return its row and the key, which cannot be read again. Raises ValueError."""
-    if days is not None and not 0 < days < MOST_DAYS:
-        raise ValueError(f"days must be more than 0 and less than {MOST_DAYS:,}")
+    if days is not None and not LEAST_DAYS <= days < MOST_DAYS:
+        raise ValueError(f"days must be at least a minute ({LEAST_DAYS:.4f}) and less than {MOST_DAYS:,}")
     if (principal, name) == (access.DEVELOPER, access.DEVELOPMENT):
         raise ValueError(
             f"`manage.py run` creates keys of {access.DEVELOPER} named {access.DEVELOPMENT}: choose another name"

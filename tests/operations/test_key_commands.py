@@ -58,10 +58,16 @@ def test_an_expired_key_is_refused() -> None:
     assert not works(made["key"])
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("days", ["0", "-1", "nan", "inf", "1e-9", "0.0006"])
 def test_a_key_cannot_expire_before_it_exists(days: str) -> None:
-    with pytest.raises(CommandError, match="--days"):
+    with pytest.raises(CommandError, match=r"--days must be at least a minute \(0\.0007\)"):
         keys("create", "worker", "--days", days)
+    assert not ApiKey.objects.exists()
+
+
+def test_a_key_may_live_for_a_minute() -> None:
+    (made,) = keys("create", "worker", "--days", "0.0007")
+    assert works(made["key"])
 
 
 def test_a_key_that_is_not_there_is_named() -> None:

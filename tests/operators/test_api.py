@@ -255,6 +255,8 @@ def test_errors_of_a_body_name_its_members() -> None:
     assert errors == [{"where": "/colour", "what": errors[0]["what"]}]
     errors = problem(robot.post("keys/", days="soon"), 400)["errors"]
     assert {each["where"] for each in errors} == {"/principal", "/days"}
+    refusal = problem(robot.post("keys/", principal="olga", days=1e-9), 400)
+    assert "at least a minute" in str(refusal)
     for wrong in (b"{", b'{"principal": NaN}', b'{"principal": "\\ud800"}', b'{"principal": "\xff"}', b"[" * 100_000):
         answer = Client().post("/api/v1/keys/", wrong, content_type="application/json", headers=robot.headers)
         assert problem(answer, 400)["detail"].startswith("The body is not JSON in UTF-8: ")

@@ -188,6 +188,7 @@ def test_a_key_is_made_in_the_admin_and_shown_once() -> None:
         {"principal": "", "tenant": "acme", "scopes": "*"},
         {"principal": "x", "tenant": "admin", "scopes": "*"},
         {"principal": "x", "tenant": "acme", "scopes": "*", "days": "-1"},
+        {"principal": "x", "tenant": "acme", "scopes": "*", "days": "1e-9"},
         {"principal": "x", "tenant": "acme", "scopes": "*", "language": "klingon"},
     ],
 )
