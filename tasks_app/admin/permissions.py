@@ -3,14 +3,14 @@
 from typing import Any, cast
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
+from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.readonly import confirm, read_operator
+from tasks_app.admin.readonly import read_operator
 from tasks_app.callers.rules import KINDS, Kind, check_pattern
 from tasks_app.models import Permission
 from tasks_app.operators import permissions, reach
@@ -84,21 +84,12 @@ class PermissionAdmin(DatedTable[Permission]):
     @admin.action(permissions=["remove"], description="Remove selected permissions")
     def remove(self, request: HttpRequest, queryset: QuerySet[Permission]) -> HttpResponse | None:
         """Remove permissions after confirmation."""
-        rows = list(queryset.select_related("principal", "tenant")[: MAX_SELECTED + 1])
-        if len(rows) > MAX_SELECTED:
-            self.message_user(request, describe_too_many(self), messages.ERROR)
-            return None
-        if request.POST.get("post") != "yes":
-            names = [f"{row} for {row.principal or row.tenant}" for row in rows]
-            return confirm(
-                self,
-                request,
-                [(str(row.pk), name) for row, name in zip(rows, names, strict=True)],
-                names,
-                action="remove",
-                title=f"Remove {format_count(self, len(rows))}?",
-                warning="Without any permission of a kind, a principal may use every name of that kind.",
-            )
-        count = sum(permissions.remove_permission(row, read_operator(request)) for row in rows)
-        self.message_user(request, f"Removed {format_count(self, count)}.", messages.SUCCESS)
-        return None
+        return act_on_each(
+            self,
+            request,
+            queryset.select_related("principal", "tenant"),
+            "remove",
+            permissions.remove_permission,
+            describe=lambda row: f"{row} for {row.principal or row.tenant}",
+            warning="Without any permission of a kind, a principal may use every name of that kind.",
+        )

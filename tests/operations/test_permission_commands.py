@@ -158,3 +158,12 @@ def test_the_api_allows_denies_lists_and_removes(owner: Person, stranger: Person
         ("allow", "api", ""),
         ("remove", "api", "over"),
     ]
+
+
+def test_the_admin_removes_only_the_permissions_that_were_confirmed(owner: Person, admin_client: Client) -> None:
+    (one,) = permissions("allow", "owner", "agent", "a", "--tenant", "home")
+    (two,) = permissions("allow", "owner", "agent", "b", "--tenant", "home")
+    form = {"action": "remove", "_selected_action": str(one["id"]), "post": "yes", "select_across": "1"}
+    admin_client.post(LIST, form)
+    assert list(Permission.objects.values_list("id", flat=True)) == [two["id"]]
+    assert Act.objects.filter(verb="remove").count() == 1
