@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a.agents import registry
-from a2a.states import TaskState
+from a2a.states import TERMINAL, TaskState
 from tasks_app.batches.rows import BATCH_AGENT
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.guard import guard
@@ -16,6 +16,8 @@ from tasks_app.models.states import DeliveryState, WebhookState
 
 LATE = timedelta(seconds=60)
 """How late work may be before it is a finding. A busy server is late for a moment without a fault."""
+AHEAD = timedelta(hours=1)
+"""How far a time may be beyond every time that a process here would write. Other processes may have other settings."""
 MOST = 20
 """Findings of one kind that are listed. More of them would say nothing new."""
 
@@ -23,6 +25,7 @@ MOST = 20
 def examine_work(now: datetime) -> Iterator[Finding]:
     """Yield findings about stuck work. `now` is the time by the database's clock."""
     yield from guard(_find_leases(now), "leases")
+    yield from guard(_find_times_ahead(now), "times of tasks")
     yield from guard(_find_waiting(now), "waiting tasks")
     yield from guard(_find_webhooks(now), "webhooks")
     yield from guard(_find_slack_questions(now), "questions from Slack")
@@ -47,6 +50,29 @@ def _find_leases(now: datetime) -> Iterator[Finding]:
             subject=task.id,
             problem=f"Task {task.id} of agent {task.agent} is working, but no worker has a lease on it.",
             remedy=f"Cancel it: manage.py tasks cancel {task.id}.",
+        )
+
+
+def _find_times_ahead(now: datetime) -> Iterator[Finding]:
+    """Yield unfinished tasks whose lease ends far in the future, or that changed there. No sweep reaches them."""
+    end = now + timedelta(seconds=settings.A2A_LEASE_SECONDS) + AHEAD
+    for task in _some(Task.objects.filter(state=TaskState.WORKING.value, lease_until__gt=end)):
+        yield Finding(
+            kind="lease",
+            subject=task.id,
+            problem=f"Task {task.id} of agent {task.agent}: the lease of {task.lease_owner} ends at "
+            f"{task.lease_until:%Y-%m-%d %H:%M:%S} UTC, later than any process sets. Until then nobody takes it up.",
+            remedy=f"If no agent works on it, cancel it: manage.py tasks cancel {task.id}. Find out what wrote to the "
+            f"database, or which clock is wrong.",
+        )
+    unfinished = [state.value for state in TaskState if state not in TERMINAL]  # An index has them; not all tasks.
+    for task in _some(Task.objects.filter(state__in=unfinished, status_at__gt=now + AHEAD)):
+        yield Finding(
+            kind="task",
+            subject=task.id,
+            problem=f"Task {task.id} of agent {task.agent} changed its state at {task.status_at:%Y-%m-%d %H:%M:%S} "
+            f"UTC, which is in the future. Until then nothing finds that it waits too long.",
+            remedy="Find out what wrote to the database, or which clock was wrong.",
         )
 
 

@@ -104,6 +104,27 @@ def test_a_task_past_its_deadline_is_found(owner: Person) -> None:
     assert (found["kind"], found["subject"]) == ("lease", task_id)
 
 
+def test_a_lease_that_ends_too_late_is_found(owner: Person, settings: Any) -> None:
+    task_id = worked_on(owner)
+    end = clock.now() + AGO + timedelta(seconds=settings.A2A_LEASE_SECONDS)
+    Task.objects.filter(pk=task_id).update(lease_until=end - timedelta(seconds=5))
+    assert doctor()[0] == []
+    Task.objects.filter(pk=task_id).update(lease_until=end + timedelta(minutes=5))
+    (found,) = doctor()[0]
+    assert (found["kind"], found["subject"]) == ("lease", task_id)
+    assert "later than any process sets" in found["problem"]
+
+
+def test_a_task_that_changed_in_the_future_is_found(owner: Person) -> None:
+    task_id = task(owner)
+    Task.objects.filter(pk=task_id).update(status_at=clock.now() + AGO - timedelta(seconds=5))
+    assert doctor("--tasks", "0")[0] == []
+    Task.objects.filter(pk=task_id).update(status_at=clock.now() + AGO + timedelta(minutes=5))
+    (found,) = doctor("--tasks", "0")[0]
+    assert (found["kind"], found["subject"]) == ("task", task_id)
+    assert "in the future" in found["problem"]
+
+
 def test_a_working_task_without_a_lease_is_found(owner: Person) -> None:
     task_id = worked_on(owner)
     Task.objects.filter(pk=task_id).update(lease_until=None, lease_owner=None, status_at=clock.now() - AGO)
