@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.asking import act_on_one
@@ -35,6 +35,24 @@ class Audited(Selecting):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and reach.read_reach(request.user).is_whole
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the form, or save it, unless then no operator could give roles any more."""
+        if request.method != "POST":
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        try:
+            with users.keeping_a_giver(read_operator(request)):
+                return super().changeform_view(request, object_id, form_url, extra_context)
+        except users.UserRefused as refusal:
+            list(messages.get_messages(request))  # Reading drops the message of success, which is not true any more.
+            self.message_user(request, str(refusal), messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
         record_acts(read_operator(request), "add", Change(obj))

@@ -4,7 +4,8 @@ Only a superuser, or a command, changes a superuser; and no verb makes one. So n
 """
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -16,7 +17,8 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, UserLink
-from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
+from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.second_factor import has_device
@@ -98,12 +100,39 @@ def _describe_link(link: UserLink) -> dict[str, Any]:
     return {"principal": f"{link.principal.tenant.name}/{link.principal.name}", "scopes": link.scopes}
 
 
+@contextmanager
+def keeping_a_giver(by: Operator) -> Iterator[None]:
+    """Act in one transaction on who may do what. Raises UserRefused if then no operator could give roles any more.
+
+    A superuser and a command may do it, because they can undo it.
+    """
+    with transaction.atomic():
+        # Two operators who take the right from each other at once would both still see the other one. SQLite has one
+        # writer anyway.
+        list(User.objects.select_for_update(no_key=True).filter(is_staff=True).order_by("pk").values_list("pk"))
+        had = _has_giver()
+        yield
+        if not had or by.door == COMMAND or _has_giver():
+            return
+        if not User.objects.filter(username=by.name, is_superuser=True).exists():
+            raise UserRefused(
+                "Then no operator could give roles any more: make another one an administrator of all tenants first, "
+                "or use `manage.py a2a users`."
+            )
+
+
+def _has_giver() -> bool:
+    """Return whether an active operator may give roles: one who may change users, and sees every tenant and agent."""
+    users = User.objects.with_perm("auth.change_user", backend="django.contrib.auth.backends.ModelBackend")
+    return any(reach_of(user).is_whole for user in users.filter(is_staff=True))
+
+
 def set_active(by: Operator, user: User, is_active: bool) -> bool:
     """Enable an operator, or disable one, who is logged out at once and whose tokens are revoked.
 
-    Return False if there is nothing to change.
+    Return False if there is nothing to change. Raises UserRefused.
     """
-    with transaction.atomic():
+    with keeping_a_giver(by):
         before = {"is_active": user.is_active, "is_staff": user.is_staff}
         user.is_active, user.is_staff = is_active, user.is_staff or is_active
         user.save(update_fields=["is_active", "is_staff"])
@@ -119,7 +148,7 @@ def set_active(by: Operator, user: User, is_active: bool) -> bool:
 
 def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
     """Give an operator these roles in place of those from before. Raises UserRefused."""
-    with transaction.atomic():
+    with keeping_a_giver(by):
         before = roles_of(user)
         _write_roles(user, roles)
         record_acts(by, "role", Change(user, {"roles": before}, {"roles": sorted(roles)}))
@@ -127,7 +156,7 @@ def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
 
 def set_reach(by: Operator, user: User, reach: NamedReach) -> None:
     """Let an operator see these tenants and agents in place of those from before. Raises UserRefused."""
-    with transaction.atomic():
+    with keeping_a_giver(by):
         before = describe_reach(user)
         record_acts(by, "reach", Change(user, before, _write_reach(user, reach)))
 
