@@ -1,4 +1,4 @@
-"""The whole examination: processes, then work of each kind, budgets, permissions, the memory, and event logs."""
+"""The whole examination: processes, then work of each kind, budgets, permissions, keys, the memory, and event logs."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,6 +9,7 @@ from tasks_app.doctor.batches import examine_batches
 from tasks_app.doctor.budgets import examine_budgets
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.guard import guard
+from tasks_app.doctor.keys import examine_keys
 from tasks_app.doctor.logs import examine_logs
 from tasks_app.doctor.memory import examine_memory
 from tasks_app.doctor.processes import examine_processes
@@ -25,6 +26,7 @@ PARTS = {
     "shared streams": examine_shared_streams,
     "budgets": examine_budgets,
     "permissions": examine_rules,
+    "keys": examine_keys,
 }
 """The parts that take the time, because most of them look at rows which are overdue."""
 
