@@ -21,6 +21,7 @@ from msgspec import Struct
 from a2a.errors import InvalidKey
 from a2a.types import SecurityScheme
 from tasks_app import clock
+from tasks_app.callers.pages import is_of_other_page
 from tasks_app.callers.peers import comes_from_proxy
 from tasks_app.callers.schemes import Evidence, Scheme
 from tasks_app.callers.service_accounts import CERTIFICATE, FindAccount
@@ -156,7 +157,8 @@ _FORMS: dict[str, Callable[[str], Certificate]] = {
 
 def _read(meta: Mapping[str, Any]) -> Evidence | None:
     header = header_in(meta)
-    return Evidence(NAME, header) if header else None
+    # A browser shows its user's certificate to every page that asks, as it does with cookies.
+    return Evidence(NAME, header) if header and not is_of_other_page(meta) else None
 
 
 def _cards() -> dict[str, SecurityScheme]:

@@ -8,7 +8,6 @@ that, the request must have our own Origin). In the handshake of a WebSocket no 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
@@ -22,6 +21,7 @@ from msgspec import Struct
 from a2a.errors import InvalidKey
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
+from tasks_app.callers.pages import has_foreign_origin
 from tasks_app.callers.schemes import Evidence, Scheme
 from tasks_app.database.work import Work
 from tasks_app.models import UserLink
@@ -92,11 +92,9 @@ def _read(meta: Mapping[str, Any]) -> Evidence | None:
 def _is_of_our_page(meta: Mapping[str, Any]) -> bool:
     if "HTTP_SEC_WEBSOCKET_KEY" in meta or "websocket" in meta.get("HTTP_UPGRADE", "").lower():
         return False
-    origin, site = meta.get("HTTP_ORIGIN"), meta.get("HTTP_SEC_FETCH_SITE")
-    # Behind a proxy the public address tells which origin is ours.
-    own = urlsplit(settings.A2A_PUBLIC_URL).netloc or meta.get("HTTP_HOST", "")
-    if origin is not None and (not own or urlsplit(origin).netloc != own):
+    if has_foreign_origin(meta):
         return False
+    origin, site = meta.get("HTTP_ORIGIN"), meta.get("HTTP_SEC_FETCH_SITE")
     return bool(site == "same-origin" if site is not None else origin)
 
 

@@ -62,6 +62,32 @@ def test_a_certificate_from_any_other_peer_is_ignored(peer: str) -> None:
     assert posted(**{"Client-Cert": client_cert()}).status_code == 200
 
 
+FOREIGN = {
+    "origin": {"Origin": "https://other.example"},
+    "opaque origin": {"Origin": "null"},
+    "another site": {"Sec-Fetch-Site": "cross-site"},
+    "another name of the site": {"Sec-Fetch-Site": "same-site", "Origin": "https://www.testserver"},
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_certificate_counts_in_no_request_of_another_origins_page(name: str) -> None:
+    register(CERTIFICATE, SUBJECTS[0], "robots", "home", "*", None)
+    browser = Client(REMOTE_ADDR="10.1.2.3")
+    shown = {"Client-Cert": client_cert(), "Host": "testserver"}
+    own = {"Sec-Fetch-Site": "same-origin", "Origin": "http://testserver"}
+    assert browser.post("/ws/ticket", headers=shown | own).status_code == 200
+    assert browser.post("/ws/ticket", headers=shown | FOREIGN[name]).status_code == 401
+
+
+def test_a_certificate_opens_no_socket_for_a_page_that_may_call_with_a_key(settings: Any) -> None:
+    settings.A2A_CORS_ORIGINS = ["*"]
+    register(CERTIFICATE, SUBJECTS[0], "robots", "home", "*", None)
+    meta = {"REMOTE_ADDR": "10.1.2.3", "HTTP_CLIENT_CERT": client_cert(), "HTTP_HOST": "testserver"}
+    assert schemes.evidence_in(meta)
+    assert schemes.evidence_in(meta | {"HTTP_ORIGIN": "https://other.example", "HTTP_UPGRADE": "websocket"}) is None
+
+
 def test_only_the_header_of_the_settings_counts() -> None:
     register(CERTIFICATE, SUBJECTS[0], "robots", "home", "*", None)
     others = {name: value for name, value in FORMS.items() if name != "Client-Cert"}
