@@ -262,6 +262,18 @@ def check_language(name: str | None) -> None:
         raise ValueError(f"no key can be pinned to {name!r}; the languages are {', '.join(languages.ALL.pinnable)}")
 
 
+def check_tenant_of(name: str) -> None:
+    """Check that there is a tenant of the name, or that a new one can have it. Raises ValueError.
+
+    A tenant of an earlier version may have a name that is refused now. Its keys can still be replaced.
+    """
+    try:
+        check_tenant_name(name)
+    except ValueError:
+        if "\0" in name or not Tenant.objects.filter(name=name).exists():
+            raise
+
+
 def new_key(
     principal: str,
     *,
@@ -277,7 +289,7 @@ def new_key(
 
     Raises ValueError for a tenant that no path could name, an unknown language, and networks that are none.
     """
-    check_tenant_name(tenant)
+    check_tenant_of(tenant)
     check_language(language)
     networks = read_networks(networks)
     key = key or random_key()

@@ -30,6 +30,10 @@ WORDS = words_of(ALL)
 LEAN = segments_of(ALL)
 _SECOND = WORDS | {"ws"}
 RESERVED = STOCK | LEAN
+_DOTS = frozenset({"", ".", ".."})
+"""Segments that clients and proxies take out of a path (RFC 3986, 5.2.4)."""
+_CUTS = frozenset("?#%\\")
+"""Characters that end a path, or that clients change, where a name stands in it as it is."""
 
 
 def is_lean(path: str) -> bool:
@@ -53,3 +57,8 @@ def check_tenant_name(name: str) -> None:
     """Check that a tenant's name can be the first segment of a path (docs/protocol.md#tenants). Raises ValueError."""
     if name in RESERVED or "/" in name:
         raise ValueError(f"a tenant cannot be called {name!r}: its paths would be mistaken for others; choose another")
+    if name in _DOTS or not _CUTS.isdisjoint(name) or not name.isprintable() or name != name.strip():
+        raise ValueError(
+            f"a tenant cannot be called {name!r}: a path cannot hold that as it is; choose a name without "
+            "?, #, % and \\, which is not of dots alone"
+        )

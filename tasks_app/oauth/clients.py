@@ -13,8 +13,7 @@ from django.db import transaction
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.callers.access import digests
-from tasks_app.callers.paths import check_tenant_name
+from tasks_app.callers.access import check_tenant_of, digests
 from tasks_app.models import OAuthClient, Principal, Tenant
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, CONFIDENTIAL, PUBLIC
 from tasks_app.oauth.secrets import make_secret
@@ -136,7 +135,7 @@ def _set_time(client: OAuthClient, operator: Operator, verb: str, column: str, t
 
 def _check(wish: NewClient) -> None:
     """Check that a client of these values can work. Raises ValueError."""
-    check_tenant_name(wish.tenant)
+    check_tenant_of(wish.tenant)
     scopes = wish.scopes.split()
     if not scopes or "*" in scopes or not all(map(_SCOPE.fullmatch, scopes)):
         raise ValueError("the scopes of a client are listed one by one, separated by spaces; there is no * for all")

@@ -6,9 +6,8 @@ from typing import Any
 from django.db import transaction
 
 from tasks_app import clock
-from tasks_app.callers.access import check_language
+from tasks_app.callers.access import check_language, check_tenant_of
 from tasks_app.callers.issuers import issuers
-from tasks_app.callers.paths import check_tenant_name
 from tasks_app.callers.service_accounts import CERTIFICATE, register
 from tasks_app.models import ServiceAccount
 from tasks_app.operators.audit import Change, Operator, record_acts
@@ -30,7 +29,7 @@ def add(
     language: str | None = None,
 ) -> ServiceAccount:
     """Register an account. A new principal is made as well. Raises ValueError with a sentence."""
-    check_tenant_name(tenant)
+    check_tenant_of(tenant)
     check_language(language)
     _check_name(issuer, subject)
     with transaction.atomic():

@@ -10,8 +10,7 @@ from django.db import transaction
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.callers.access import Caller, caller_for
-from tasks_app.callers.paths import check_tenant_name
+from tasks_app.callers.access import Caller, caller_for, check_tenant_of
 from tasks_app.models import Principal, SlackUser, SlackWorkspace, Tenant
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.reach import EVERYTHING, Reach
@@ -165,7 +164,7 @@ def _switch(row: SlackWorkspace, operator: Operator, verb: str, *, is_off: bool)
 def map_user(row: SlackWorkspace, user_id: str, principal: str, tenant: str, operator: Operator) -> None:
     """Give the questions of one user a caller of their own. Raises ValueError."""
     _check_user(user_id)
-    check_tenant_name(tenant)
+    check_tenant_of(tenant)
     with transaction.atomic():
         owner = _principal(tenant, principal)
         SlackUser.objects.update_or_create(workspace=row, user_id=user_id, defaults={"principal": owner})
@@ -212,7 +211,7 @@ def _principal(tenant: str, name: str) -> Principal:
 
 
 def _check(wish: NewWorkspace) -> None:
-    check_tenant_name(wish.tenant)
+    check_tenant_of(wish.tenant)
     if not _BOT_TOKEN.fullmatch(wish.bot_token):
         # The message does not repeat it: it may be another secret.
         raise ValueError("a bot token begins with xoxb-: Slack shows it under OAuth & Permissions")

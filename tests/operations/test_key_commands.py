@@ -81,6 +81,20 @@ def test_a_tenant_with_the_name_of_a_path_is_refused() -> None:
     assert not ApiKey.objects.exists()
 
 
+@pytest.mark.parametrize("name", [".", "..", "a?b#", "a#b", "50%", "a\\b", "%2e%2e"])
+def test_a_tenant_with_a_name_that_a_path_cannot_hold_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match="a path cannot hold that as it is"):
+        keys("create", "worker", "--tenant", name)
+    assert not Tenant.objects.exists()
+
+
+def test_a_tenant_that_got_such_a_name_earlier_keeps_its_keys_and_gets_others() -> None:
+    Tenant.objects.create(name="a?b#")
+    (made,) = keys("create", "worker", "--tenant", "a?b#")
+    assert works(made["key"])
+    assert keys("rotate", str(made["id"]))[0]["tenant"] == "a?b#"
+
+
 @pytest.mark.parametrize("odd", ["", " ", "x" * 65, "x" * 500, "two\nlines", "\udcff"], ids=ascii)
 @pytest.mark.parametrize("where", ["principal", "--name", "--tenant"])
 def test_a_name_that_nobody_can_tell_apart_or_no_column_holds_is_refused(where: str, odd: str) -> None:
