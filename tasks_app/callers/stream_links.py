@@ -42,7 +42,8 @@ class StreamLink(Struct, frozen=True, array_like=True):
     credential: str = ""
     """The credential that made the link, as Caller.credential, if that is no key. The link ends with it."""
     since: float = 0.0
-    """The time at which the link was made, in seconds since 1970, if a credential made it."""
+    """The time at which the token of the credential was issued, in seconds since 1970, or else that at which it made
+    the link."""
 
     @property
     def expires_at(self) -> str:
@@ -80,7 +81,7 @@ def make_link(
         raise UnsupportedOperation(detail="links are made by callers with an API key, a token or a certificate")
     if maker.expires_at is not None:
         until = min(until, int(maker.expires_at))
-    return StreamLink(task_id, owner_id, None, until, number, reference.credential, now)
+    return StreamLink(task_id, owner_id, None, until, number, reference.credential, reference.since)
 
 
 def read_link(task_id: str, signature: str) -> StreamLink:

@@ -158,6 +158,22 @@ async def test_a_link_of_an_account_ends_with_the_token_and_the_account(
         assert (await http.get("/links" + link, headers={"Authorization": ""})).status_code == 403
 
 
+async def test_a_link_that_is_made_while_a_refused_token_is_still_trusted_opens_nothing(
+    account: ServiceAccount, issuer: LocalIssuer, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "TRUSTED_SECONDS", 60.0)
+    async with serving(BOTH) as server, client(url(server), token_of(issuer, hand, 600)) as http:
+        body = call(1, "SendMessage", {"message": message(), "metadata": {"agent": "echo"}})
+        task = (await http.post("/jsonrpc", content=body, headers=JSON)).json()["result"]["task"]["id"]
+        now = hand()
+        await in_a_thread(lambda: ServiceAccount.objects.update(disabled_at=None, not_before=now))
+        hand.on(seconds=1)
+        made = await http.post("/links", json={"taskId": task})
+        assert made.status_code == 200
+        link = "/links" + made.json()["url"].partition("/links")[2]
+        assert (await http.get(link, headers={"Authorization": ""})).status_code == 403
+
+
 def sse_time(text: str) -> Any:
     return clock.now().fromisoformat(text)
 
