@@ -128,6 +128,14 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             _end_family(request, family, client)
         return False
 
+    def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Use the code up. If another request did so meanwhile, end the tokens of both. Raises InvalidGrantError."""
+        try:
+            super().invalidate_authorization_code(client_id, code, request, *args, **kwargs)
+        except errors.InvalidGrantError:
+            _end_family(request, family_of(code), request.client)
+            raise
+
     # --------------------------------------------------------------- tokens
 
     def validate_refresh_token(

@@ -35,6 +35,31 @@ def test_a_code_that_is_used_twice_has_one_entry(site: Site, browser: Browser) -
     assert not is_active(site, token["access_token"])
 
 
+USED_MEANWHILE = {
+    True: """
+        create function use_up() returns trigger language plpgsql as
+        $$ begin delete from oauth2_provider_grant; return null; end $$;
+        create trigger used_meanwhile after insert on oauth2_provider_accesstoken
+        for each row execute function use_up()
+    """,
+    False: """
+        create trigger used_meanwhile after insert on oauth2_provider_accesstoken
+        begin delete from oauth2_provider_grant; end
+    """,
+}
+"""Statements after which codes are gone as soon as one has led to a token, by whether the database is PostgreSQL."""
+
+
+def test_a_code_that_another_request_uses_meanwhile_ends_the_tokens_of_both(site: Site, browser: Browser) -> None:
+    before, value, on_postgres = entries(site), code(site, browser), "://" in site.server.database
+    site.server.execute(USED_MEANWHILE[on_postgres])
+    try:
+        assert refused(exchange(site, value)) == (400, "invalid_grant")
+    finally:
+        site.server.execute(f"drop trigger used_meanwhile{' on oauth2_provider_accesstoken' if on_postgres else ''}")
+    assert entries(site) == [*before, entry(site)]
+
+
 @pytest.mark.parametrize("sender", ["app", "rival"])
 def test_a_refresh_token_that_is_used_twice_has_one_entry(site: Site, browser: Browser, sender: str) -> None:
     before, token = entries(site), exchange(site, code(site, browser)).json()
