@@ -15,10 +15,11 @@ from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app.models import Run as RunRow
+from tasks_app.models import Task as TaskRow
 from tasks_app.operations import Context, perform
 from tasks_app.process.main_loop import run_to_end
 from tasks_app.runner.runner import runner
-from tests.conftest import PATIENCE, Person
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import message, sent, shown, streamed, text_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -128,6 +129,8 @@ def test_a_value_that_json_cannot_hold_fails_its_task(owner: Person, what: str) 
 
 def test_a_message_reaches_a_run_that_has_said_much(owner: Person) -> None:
     started = sent(owner, "go", "talks-much", return_immediately=True)
+    # A message before the run begins would be in its history.
+    until(TaskRow.objects.filter(pk=started.id, state=TaskState.WORKING.value).exists, "it is at work")
     sent(owner, message("psst", task_id=started.id), return_immediately=True)
     task = sent(owner, message("last", task_id=started.id))
     assert "psst" in text_of(task)
