@@ -39,8 +39,8 @@ def do_group(kind: type[Work[Any]], items: Sequence[Any], *, again: bool = True)
 def _retry(kind: type[Work[Any]], items: Sequence[Any], error: Exception, again: bool) -> list[Any]:
     """Do the group in another way if it may succeed; else return the error for each item.
 
-    A group that is refused for its data or its size is done in halves, so that a wrong item fails alone. So is a group
-    of reads that fails in our code: one of the rows may be damaged.
+    A group that is refused for its data or its size is done in halves, so that a wrong item fails alone. So is a
+    group of repeatable items that fails in our code: one of the rows may be damaged.
     """
     if is_lock_refusal(error):
         return [LOCKED] * len(items)

@@ -1,20 +1,17 @@
 """Findings about stored budgets: money that is reserved for nothing, and sums that differ from the reservations."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Sum, Value
 from django.db.models.functions import Coalesce
 
 from a2a.money import show_usd
 from a2a.states import TERMINAL
-from tasks_app.doctor.finding import Finding
+from tasks_app.doctor.finding import REPORT, SWEEPER, Finding
 from tasks_app.doctor.guard import guard
-from tasks_app.doctor.work import LATE, MOST
+from tasks_app.doctor.work import MOST, overdue_since
 from tasks_app.models import Budget, Reservation, Task
-
-_REPORT = "Keep a copy of the database and report it: only a fault of the server or of the storage does this."
 
 
 def examine_budgets(now: datetime) -> Iterator[Finding]:
@@ -36,7 +33,7 @@ def _find_sums() -> Iterator[Finding]:
             subject=str(budget.pk),
             problem=f"Budget {budget.pk} reserves {show_usd(budget.reserved)} USD, but its reservations are "
             f"{show_usd(budget.sum)} USD together.",
-            remedy=_REPORT,
+            remedy=REPORT,
         )
 
 
@@ -44,32 +41,20 @@ def _find_ended() -> Iterator[Finding]:
     """Yield reservations of tasks that have ended: the end of a task gives its reservation back."""
     rows = Reservation.objects.filter(task__state__in=[state.value for state in TERMINAL])
     for row in rows.order_by("task_id", "budget_id")[:MOST]:
-        yield Finding(
-            kind="budget",
-            subject=str(row.budget_id),
-            problem=f"Budget {row.budget_id} reserves {show_usd(row.amount)} USD for task {row.task_id}, which has "
-            "ended.",
-            remedy=_REPORT,
-        )
+        yield _finding(row, f"task {row.task_id}, which has ended", REPORT)
 
 
 def _find_orphans(now: datetime) -> Iterator[Finding]:
     """Yield reservations of calls that stored no task, if they should have been given back, or never will be."""
-    late = now - timedelta(seconds=3 * settings.A2A_SWEEP_SECONDS) - LATE
     rows = Reservation.objects.filter(~Exists(Task.objects.filter(pk=OuterRef("task_id"))))
     for row in rows.filter(orphan_at=None).order_by("task_id", "budget_id")[:MOST]:
-        yield Finding(
-            kind="budget",
-            subject=str(row.budget_id),
-            problem=f"Budget {row.budget_id} reserves {show_usd(row.amount)} USD for task {row.task_id}, which "
-            "does not exist.",
-            remedy=_REPORT,
-        )
-    for row in rows.filter(orphan_at__lt=late).order_by("orphan_at")[:MOST]:
-        yield Finding(
-            kind="budget",
-            subject=str(row.budget_id),
-            problem=f"Budget {row.budget_id} reserves {show_usd(row.amount)} USD for a call that has ended, which "
-            f"should have been given back at {row.orphan_at:%Y-%m-%d %H:%M:%S} UTC.",
-            remedy="Start a server or a worker. If one runs, its sweeper does not work: see /readyz and its log.",
-        )
+        yield _finding(row, f"task {row.task_id}, which does not exist", REPORT)
+    for row in rows.filter(orphan_at__lt=overdue_since(now)).order_by("orphan_at")[:MOST]:
+        due = f"{row.orphan_at:%Y-%m-%d %H:%M:%S} UTC"
+        yield _finding(row, f"a call that has ended, which should have been given back at {due}", SWEEPER)
+
+
+def _finding(row: Reservation, holder: str, remedy: str) -> Finding:
+    """Return the finding about a reservation, for what holds it."""
+    problem = f"Budget {row.budget_id} reserves {show_usd(row.amount)} USD for {holder}."
+    return Finding(kind="budget", subject=str(row.budget_id), problem=problem, remedy=remedy)

@@ -2,6 +2,11 @@
 
 from msgspec import Struct
 
+REPORT = "Keep a copy of the database and report it: only a fault of the server or of the storage does this."
+"""Advice about rows that contradict each other."""
+SWEEPER = "Start a server or a worker. If one runs, its sweeper does not work: see /readyz and its log."
+"""Advice about rows that a sweep should have changed."""
+
 
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, and what to do about it."""

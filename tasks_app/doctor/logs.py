@@ -14,7 +14,7 @@ from a2a.events import TaskCreated, fold
 from a2a.states import TERMINAL
 from a2a.types import Task as TaskValue
 from tasks_app.database.keyset import older_than
-from tasks_app.doctor.finding import Finding
+from tasks_app.doctor.finding import REPORT, Finding
 from tasks_app.doctor.guard import describe, guard
 from tasks_app.doctor.snapshot import snapshot, step
 from tasks_app.event_log import ReadTask, read_many
@@ -26,7 +26,6 @@ EVENTS = 500
 """Events fetched at a time."""
 MOST = 5
 """Events of one task that are named if they are missing or cannot be read."""
-_REMEDY = "Keep a copy of the database and report it: only a fault of the server or of the storage does this."
 
 
 class _Log(Struct):
@@ -76,7 +75,7 @@ def examine_task(row: Task) -> Iterator[Finding]:
     if task is not None and not problems:
         problems += _find_differences(row, task)
     for problem in problems:
-        yield Finding(kind="log", subject=row.id, problem=f"The log of task {row.id}: {problem}.", remedy=_REMEDY)
+        yield Finding(kind="log", subject=row.id, problem=f"The log of task {row.id}: {problem}.", remedy=REPORT)
 
 
 def _fold_log(row: Task, log: _Log) -> TaskValue | None:

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from a2a.agents import registry
 from a2a.states import TERMINAL, TaskState
 from tasks_app.batches.rows import BATCH_AGENT
-from tasks_app.doctor.finding import Finding
+from tasks_app.doctor.finding import SWEEPER, Finding
 from tasks_app.doctor.guard import guard
 from tasks_app.models import Delivery, SlackQuestion, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
@@ -31,18 +31,23 @@ def examine_work(now: datetime) -> Iterator[Finding]:
     yield from guard(_find_slack_questions(now), "questions from Slack")
 
 
+def overdue_since(now: datetime) -> datetime:
+    """Return the time before which whatever was due should have been done by a sweep."""
+    return now - timedelta(seconds=3 * settings.A2A_SWEEP_SECONDS) - LATE
+
+
 def _find_leases(now: datetime) -> Iterator[Finding]:
     """Yield working tasks whose lease or deadline is long over, or that have no lease."""
-    sweeps = timedelta(seconds=3 * settings.A2A_SWEEP_SECONDS) + LATE
+    since = overdue_since(now)
     working = Task.objects.filter(state=TaskState.WORKING.value)
-    late = Q(lease_until__lt=now - sweeps) | Q(lease_until__isnull=False, deadline__lt=now - sweeps)
+    late = Q(lease_until__lt=since) | Q(lease_until__isnull=False, deadline__lt=since)
     for task in _some(working.filter(late)):
         yield Finding(
             kind="lease",
             subject=task.id,
             problem=f"Task {task.id} of agent {task.agent}: the lease of {task.lease_owner} is over, and no "
             f"process has taken the task up.",
-            remedy="Start a server or a worker. If one runs, its sweeper does not work: see /readyz and its log.",
+            remedy=SWEEPER,
         )
     for task in _some(working.filter(lease_until=None, status_at__lt=now - LATE).exclude(agent=BATCH_AGENT)):
         yield Finding(
