@@ -11,6 +11,8 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from tasks_app.operators.holders import NoSuchHolder
+
 MEDIA_TYPE = "application/problem+json"
 ADVICE = {
     400: "Correct the members that `errors` names, and send the request again.",
@@ -43,6 +45,12 @@ def refuse_by(error: Exception) -> Refused:
     """Return the refusal whose sentence is that of an error, which begins small and has no full stop."""
     text = str(error)
     return Refused(f"{text[:1].upper()}{text[1:]}.")
+
+
+def refuse_body(error: ValueError) -> exceptions.ValidationError:
+    """Return the error of a body whose values an act refuses. It says where, if a holder is missing."""
+    sentence = f"{error}."
+    return exceptions.ValidationError({error.noun: sentence} if isinstance(error, NoSuchHolder) else sentence)
 
 
 def check_done(is_done: bool, what: str, state: str) -> None:

@@ -7,6 +7,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from a2a.money import parse_usd, show_usd
+from tasks_app.api.problems import refuse_body
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import Budget, Reservation
@@ -64,7 +65,7 @@ class Budgets(Resource):
         try:
             holder = find_holder(values["tenant"], values["principal"])
         except NoSuchHolder as error:
-            raise ValidationError({error.noun: f"{error}."}) from None
+            raise refuse_body(error) from None
         try:
             amount = parse_usd(values["amount"])
         except ValueError as error:

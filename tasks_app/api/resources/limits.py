@@ -3,15 +3,13 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import check_done
+from tasks_app.api.problems import check_done, refuse_body
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.holders import NoSuchHolder
 
 
 class LimitRow(Row):
@@ -56,10 +54,8 @@ class Limits(Resource):
         self.check_tenant(values["tenant"])
         try:
             return self.describe(rate_limits.set_limit(operator, **values))
-        except NoSuchHolder as error:
-            raise ValidationError({error.noun: f"{error}."}) from None
         except ValueError as error:
-            raise ValidationError(f"{error}.") from None
+            raise refuse_body(error) from None
 
     @verb()
     def remove(self, row: RateLimit, values: dict[str, Any], operator: Operator) -> dict[str, Any]:

@@ -3,16 +3,15 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused
+from tasks_app.api.problems import Refused, refuse_body
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.callers.rules import KINDS
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.holders import NoSuchHolder, find_holder
+from tasks_app.operators.holders import find_holder
 
 
 class PermissionRow(Row):
@@ -52,10 +51,8 @@ class Permissions(Resource):
         try:
             to = find_holder(values["tenant"], values["principal"])
             row = permissions.set_permission(to, values["kind"], values["pattern"], allows=allows, by=operator)
-        except NoSuchHolder as error:
-            raise ValidationError({error.noun: f"{error}."}) from None
         except ValueError as error:
-            raise ValidationError(f"{error}.") from None
+            raise refuse_body(error) from None
         return self.describe(row)
 
     @verb(permission="delete", gives_rights=True)
