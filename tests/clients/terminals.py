@@ -3,7 +3,7 @@
 import codecs
 import os
 import re
-import signal
+import select
 import subprocess
 import sys
 import termios
@@ -61,6 +61,7 @@ class Terminal:
             start_new_session=True,
         )
         os.close(slave)
+        self.closed, self.closing = os.pipe()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self._type(PROMPTS[Path(shell[0]).name] + "\n")
@@ -103,15 +104,16 @@ class Terminal:
         return code
 
     def close(self) -> None:
-        """End the shell and what still runs in its terminal, as closing its window does."""
-        self.process.send_signal(signal.SIGHUP)
+        """Close the window: the kernel hangs up on the shell and what runs in it, and they can read no more."""
+        os.close(self.closing)
+        self.reader.join(20)
+        os.close(self.closed)
+        os.close(self.master)
         try:
             self.process.wait(20)
         finally:
             self.process.kill()
             self.process.wait()
-            self.reader.join(20)
-            os.close(self.master)
 
     def _type(self, text: str) -> None:
         data = text.encode()
@@ -121,9 +123,11 @@ class Terminal:
     def _read(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while True:
+            if self.closed in select.select([self.master, self.closed], [], [])[0]:
+                return
             try:
                 data = os.read(self.master, 65_536)
-            except OSError:  # the terminal was closed
+            except OSError:  # the shell ended
                 return
             self.text += decoder.decode(data).replace("\r\n", "\n")
 

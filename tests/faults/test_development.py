@@ -26,16 +26,39 @@ async def greeter(run):
     """Greets."""
     yield f"{WORD}, {run.text}!"
 '''
+NAMES_OF_IMPORTS = """
+import sys, threading
+
+imports = set()
+def note(event, details):
+    if event == "import" and threading.current_thread() is not threading.main_thread():
+        imports.add(details[0])
+sys.addaudithook(note)
+"""
+"""A module that Python imports at its start: it keeps what threads import."""
+FAILURES = """
+import sys, sitecustomize
+from importlib.util import find_spec
+from a2a.agents import agent
+
+
+@agent
+async def failures(run):
+    \"\"\"Names modules that exist and are not loaded, though a thread imported them.\"\"\"
+    names = sorted(name for name in sitecustomize.imports if name.partition(".")[0] in sys.modules)
+    failed = [name for name in names if name not in sys.modules and find_spec(name)]
+    yield f"failed of {len(names)}: {failed}"
+"""
 RELOAD_SECONDS, SAVE_SECONDS = 120.0, 10.0
 
 
-def answer_of(node: Node) -> str:
+def answer_of(node: Node, agent: str = "greeter") -> str:
     """Return what the agent answers; empty while the server is away."""
     message = {"messageId": f"m-{time.monotonic_ns()}", "role": "ROLE_USER", "parts": [{"text": "Ann"}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     headers = {"Authorization": f"Bearer {KEY}"}
     try:
-        answer = httpx.post(f"{node.base}/agents/greeter/jsonrpc", json=call, headers=headers, timeout=30).json()
+        answer = httpx.post(f"{node.base}/agents/{agent}/jsonrpc", json=call, headers=headers, timeout=30).json()
     except httpx.TransportError:
         return ""
     artifacts = answer.get("result", {}).get("task", {}).get("artifacts", [])
@@ -69,6 +92,20 @@ async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Nod
     if verb == "runserver":
         await refuses_sockets(node)
         reloads(node, folder)
+    assert await node.stop() == 0
+
+
+@pytest.mark.slow
+async def test_no_import_beside_the_reloader_fails(nodes: list[Node], tmp_path: Path) -> None:
+    """The reloader ends with a KeyError if a module goes while it lists them."""
+    for folder, name, text in (("site", "sitecustomize", NAMES_OF_IMPORTS), ("agents", "failures", FAILURES)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.py").write_text(text)
+    folders = {"A2A_AGENTS_DIR": str(tmp_path / "agents"), "PYTHONPATH": str(tmp_path / "site")}
+    node = Node(tmp_path / "data", "runserver", **folders)
+    nodes.append(node)
+    await node.start()
+    assert re.fullmatch(r"failed of \d{3}: \[\]", answer_of(node, "failures"))
     assert await node.stop() == 0
 
 

@@ -5,6 +5,9 @@ import os
 import sys
 from typing import Any
 
+# Django's reloader lists the loaded modules while the server's thread imports others. Celery loads dateutil, which
+# tries a module of Windows that is gone a moment later; the reloader would end with a KeyError if it met that one.
+import celery.app.base  # noqa: F401
 from daphne.management.commands.runserver import Command as DaphneCommand
 from django.conf import settings
 from django.core.management import CommandError
