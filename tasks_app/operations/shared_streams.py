@@ -58,9 +58,13 @@ async def follow(request: FollowSharedStream, context: Context) -> Grant:
 
 
 async def find(context: Context, stream_id: str) -> SharedStreamDocument:
-    """Return a shared stream in which the caller takes part. Raises SharedStreamNotFound."""
+    """Return a shared stream in which the caller takes part, with no agent that its credential is not for.
+
+    Raises SharedStreamNotFound.
+    """
     context.exchange.about(None, stream_id)
-    stream = await ReadSharedStream(stream_id=stream_id, principal_id=context.caller.owner_id)
+    caller = context.caller
+    stream = await ReadSharedStream(stream_id=stream_id, principal_id=caller.owner_id, agents=caller.agents)
     if stream is None:
         raise SharedStreamNotFound(streamId=stream_id)
     return stream
@@ -155,7 +159,7 @@ async def send_message(request: SendToSharedStream, context: Context) -> Grant:
             due_at=now,
         )
         for name in agents
-        if caller.agents is None or name in caller.agents
+        if caller.agents is None or name in caller.agents  # one may have joined since
     ]
     message = _entry(request, caller, is_last=True)
     change = partial(append, stream.id, [message], answers=answers, entry=context.exchange.entry())

@@ -5,6 +5,7 @@ from typing import Self
 
 import orjson
 from django.conf import settings
+from django.db.models import Exists, OuterRef
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import decode_part
@@ -20,13 +21,17 @@ PAGE = 100
 
 
 class ReadSharedStream(Work[SharedStreamDocument | None], Struct, frozen=True, kw_only=True):
-    """A read of a shared stream by one of its participants; None for any other principal, and for no stream."""
+    """A read of a shared stream by one of its participants; None for any other principal, and for no stream.
+
+    A caller whose credential is for certain agents reads only streams in which no other agent takes part.
+    """
 
     lane = "read"
     repeatable = True
 
     stream_id: str
     principal_id: int
+    agents: frozenset[str] | None = None
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[SharedStreamDocument | None]:
@@ -35,6 +40,9 @@ class ReadSharedStream(Work[SharedStreamDocument | None], Struct, frozen=True, k
 
 def _read(item: ReadSharedStream) -> SharedStreamDocument | None:
     rows = SharedStream.objects.filter(pk=item.stream_id, participants__principal_id=item.principal_id)
+    if item.agents is not None:
+        agents = Participant.objects.filter(stream_id=OuterRef("pk"), principal_id__isnull=True)
+        rows = rows.exclude(Exists(agents.exclude(name__in=item.agents)))
     row = None if "\0" in item.stream_id else rows.first()
     return document_of(row) if row else None
 

@@ -9,8 +9,22 @@ from asgiref.sync import async_to_sync
 from msgspec.structs import replace
 
 from a2a.batches import BatchInput, ExecuteBatch
-from a2a.errors import MissingScope, PermissionDenied, RateLimited, TooManyCalls, UnknownAgent
-from a2a.requests import CancelTask, SendToSharedStream, StartSharedStream
+from a2a.errors import (
+    MissingScope,
+    PermissionDenied,
+    RateLimited,
+    SharedStreamNotFound,
+    TooManyCalls,
+    UnknownAgent,
+)
+from a2a.requests import (
+    CancelTask,
+    EndSharedStream,
+    FollowSharedStream,
+    SendChunk,
+    SendToSharedStream,
+    StartSharedStream,
+)
 from a2a.shared_streams import ChunkRole
 from a2a.types import Part
 from a2a.workflows import ExecuteWorkflow, Phase, SendInPhase, SetPhase
@@ -223,9 +237,28 @@ def test_a_token_for_one_agent_reaches_no_other_by_a_phase(single: Person) -> No
 def test_a_token_for_one_agent_brings_no_other_into_a_shared_stream(single: Person, owner: Person) -> None:
     with pytest.raises(UnknownAgent):
         ask(single, StartSharedStream(participants=("form-coroutine",)))
-    stream = ask(owner, StartSharedStream(participants=("form-coroutine", "quick-function")))
-    ask(single, SendToSharedStream(stream_id=stream.id, parts=(Part(text="x"),), role=ChunkRole.USER))
+    stream = ask(single, StartSharedStream(participants=("quick-function",)))
+    with pytest.raises(UnknownAgent):
+        ask(single, StartSharedStream(stream_id=stream.id, participants=("form-coroutine",)))
+
+
+def test_a_token_for_one_agent_takes_no_part_beside_another(single: Person, owner: Person, colleague: Person) -> None:
+    stream = ask(owner, StartSharedStream(participants=("quick-function", "colleague")))
+    say = SendToSharedStream(stream_id=stream.id, parts=(Part(text="x"),), role=ChunkRole.USER)
+    ask(single, say)
     assert list(AgentAnswer.objects.values_list("agent", flat=True)) == ["quick-function"]
+    ask(owner, StartSharedStream(stream_id=stream.id, participants=("form-coroutine",)))
+    for request in (
+        say,
+        SendChunk(stream_id=stream.id, parts=say.parts, role=ChunkRole.USER, sequence=1),
+        StartSharedStream(stream_id=stream.id),
+        FollowSharedStream(stream_id=stream.id),
+        EndSharedStream(stream_id=stream.id, reason=""),
+    ):
+        with pytest.raises(SharedStreamNotFound):
+            ask(single, request)
+    for request in (say, FollowSharedStream(stream_id=stream.id)):
+        ask(owner, request)
 
 
 @pytest.mark.parametrize("agent", ["conversation", "conversation-quickly"])
