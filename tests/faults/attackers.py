@@ -75,7 +75,7 @@ def hold(port: int, ends: float, request: bytes, number: int) -> None:
                     wires.remove(wire)
                     wire.close()
         with suppress(OSError):
-            while len(wires) < number:
+            while len(wires) < number and time.monotonic() < ends:
                 wires.append(connected(port))
                 wires[-1].sendall(request)
         time.sleep(0.2)

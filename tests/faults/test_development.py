@@ -1,6 +1,7 @@
 """A development server, as a process: it runs agents of a folder, reloads what is edited, and logs each call."""
 
 import re
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -106,7 +107,7 @@ async def test_no_import_beside_the_reloader_fails(nodes: list[Node], tmp_path: 
     nodes.append(node)
     await node.start()
     assert re.fullmatch(r"failed of \d{3}: \[\]", answer_of(node, "failures"))
-    assert await node.stop() == 0
+    assert await node.stop(signal.SIGTERM) == 0  # a suite in the background ignores Ctrl-C, and so does what it starts
 
 
 async def refuses_sockets(node: Node) -> None:
