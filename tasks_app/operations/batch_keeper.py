@@ -32,11 +32,11 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Append, ReadTask, change
 from tasks_app.event_log.readers import readers
+from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.operations.operation import Context
-from tasks_app.operations.rounds import Rounds
 from tasks_app.operations.tasks import is_shown
 
 log = logging.getLogger(__name__)

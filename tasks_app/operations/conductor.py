@@ -21,12 +21,12 @@ from tasks_app.callers.access import caller_of_work
 from tasks_app.callers.permissions import check_permission
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
+from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
-from tasks_app.operations.rounds import Rounds
 from tasks_app.operations.workflows import agent_of, settle_ended
 from tasks_app.workflows import log as rows
 

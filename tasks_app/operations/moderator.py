@@ -15,9 +15,9 @@ from django.conf import settings
 from a2a.shared_streams import SharedStreamState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
+from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.operations.answering import answer, ask
-from tasks_app.operations.rounds import Rounds
 from tasks_app.shared_streams.answers import Turn, take_turns
 from tasks_app.shared_streams.waiting import look, wake_by_id
 

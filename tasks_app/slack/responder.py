@@ -1,29 +1,24 @@
 """The responder takes questions that are due, and has each answered, on the loop of the doors."""
 
 import asyncio
-import logging
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import partial
 
 from django.conf import settings
 
-from tasks_app.event_log.readers import readers
+from tasks_app.event_log.rounds import Rounds
 from tasks_app.slack import questions
 from tasks_app.slack.answering import Ask, answer
 from tasks_app.slack.lane import ask
 from tasks_app.slack.web_api import WebApi
 
-log = logging.getLogger(__name__)
 
-
-class Responder:
-    """The responder of this process."""
+class Responder(Rounds):
+    """The responder of this process. No hints begin its rounds: the door wakes it when it has stored an event."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.wakeup = asyncio.Event()
-        self.work: asyncio.Task[None] | None = None
+        super().__init__("questions from Slack", self.begin_turns)
         self.turns: dict[asyncio.Task[None], int] = {}
         """The questions that are answered, with their workspaces."""
         self.api = WebApi()
@@ -32,37 +27,11 @@ class Responder:
 
     def start(self) -> None:
         """Begin on the running loop. A process without one has no doors."""
-        try:
-            self.loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self.wakeup, self.api = asyncio.Event(), WebApi()
-        self.work = self.loop.create_task(self._run())
+        self.api = WebApi()
+        super().start()
 
-    def stop(self) -> None:
-        """End. Another process, or the next one, goes on with the questions under way."""
-        loop, self.loop = self.loop, None
-        if loop is None or loop.is_closed():
-            return
-        for work in (self.work, *self.turns):
-            if work is not None:
-                loop.call_soon_threadsafe(work.cancel)
-
-    def wake(self) -> None:
-        """Look for questions now. Any thread may call it."""
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self.wakeup.set)
-
-    async def _run(self) -> None:
-        while not readers.draining:
-            self.wakeup.clear()
-            try:
-                await self.begin_turns()
-            except Exception:
-                log.exception("questions from Slack could not be read; trying again")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
-                    await self.wakeup.wait()
+    def under_way(self) -> Iterable["asyncio.Task[None]"]:
+        return self.turns
 
     async def begin_turns(self) -> None:
         """Begin with the questions that are due, as far as there is room."""

@@ -1,6 +1,6 @@
 """Rounds on the loop of the doors of a process: each looks for rows that are due, at a hint or after A2A_SWEEP_SECONDS.
 
-The keeper, the conductor and the moderator make rounds.
+The keeper, the conductor, the moderator and the responder make rounds.
 """
 
 import asyncio
@@ -29,8 +29,7 @@ class Rounds:
         self.work: asyncio.Task[None] | None = None
 
     def hear(self, news: list[Reached]) -> None:
-        """Take in hints. Any thread may call it."""
-        raise NotImplementedError
+        """Take in hints, for a part that needs them. Any thread may call it."""
 
     def under_way(self) -> Iterable["asyncio.Task[None]"]:
         """Return the asyncio tasks that rounds have begun, which end with the part."""
