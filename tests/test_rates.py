@@ -7,7 +7,7 @@ import pytest
 from a2a.errors import TooManyCalls
 from tasks_app.callers.peers import network_of, origin_in
 from tasks_app.limits import strangers
-from tasks_app.limits.rates import TokenBuckets
+from tasks_app.limits.buckets import TokenBuckets
 
 
 def test_a_burst_is_admitted_up_to_the_bucket_and_no_further() -> None:

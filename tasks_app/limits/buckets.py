@@ -1,14 +1,20 @@
-"""Limits for a minute: a token bucket for each owner, or each address, which fills evenly."""
+"""Token buckets of this process, by owner or by address. An empty bucket fills evenly, within a minute."""
 
 import threading
 from collections.abc import Callable, Hashable
 from datetime import datetime
 
+from tasks_app.limits.rates import MOST
+
 MAX_BUCKETS = 10_000
 """Buckets that are kept. At this number full buckets are dropped: a missing bucket counts as full."""
+MINUTE = 60.0
+"""Seconds in which an empty bucket becomes full."""
+TINY = 1e-9
+"""Seconds by which rounding may falsify a sum of times."""
 
 
-class Buckets:
+class DebtBuckets:
     """The buckets for one kind of use. Any thread may use them.
 
     A use of any size is allowed while the bucket is not empty. It may leave a debt; the next use waits until that is
@@ -47,3 +53,46 @@ class Buckets:
         most = self.per_minute()
         level, since = self.levels.get(key, (most, now))
         return min(most, level + max(0.0, (now - since).total_seconds()) * most / 60)
+
+
+class TokenBuckets:
+    """Buckets by name, each of the size that its caller states. Any thread may use them.
+
+    A use takes one token, and is refused while there is none. All times are those of one steady clock, in seconds.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self.lock = threading.Lock()
+        self.full_at: dict[str, float] = {}
+        """The time at which each bucket is full again, the least recently used bucket first."""
+
+    def wait(self, name: str, size: int, now: float) -> float:
+        """Return the seconds until a bucket of so many tokens has one; 0 if it has one."""
+        with self.lock:
+            full_at = self.full_at.get(name, now)
+        wait = full_at + MINUTE / size - now - MINUTE
+        return wait if wait > TINY else 0.0
+
+    def take(self, name: str, size: int, now: float) -> float:
+        """Take a token out of a bucket of so many. Return 0, or the seconds until it has one if it has none now."""
+        with self.lock:
+            full_at = self.full_at.pop(name, None)
+            if full_at is None:
+                if len(self.full_at) >= self.most:
+                    del self.full_at[next(iter(self.full_at))]
+                full_at = now
+            elif full_at < now:
+                full_at = now
+            # A bucket that lacks all its tokens is full in a minute.
+            wait = full_at + MINUTE / size - now - MINUTE
+            if wait > TINY:
+                self.full_at[name] = full_at
+                return wait
+            self.full_at[name] = full_at + MINUTE / size
+            return 0.0
+
+    def clear(self) -> None:
+        """Make all buckets full."""
+        with self.lock:
+            self.full_at.clear()

@@ -12,7 +12,7 @@ from django.conf import settings
 from msgspec import Struct
 
 from a2a.errors import TooManyCalls
-from tasks_app.limits.rates import TokenBuckets
+from tasks_app.limits.buckets import TokenBuckets
 
 failures = TokenBuckets()
 """The wrong credentials that each address may still try."""

@@ -17,7 +17,7 @@ from tasks_app.database.keyset import Keyset, Position, fetch_page
 from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Full, Register, Remove, register, remove
-from tasks_app.limits.buckets import Buckets
+from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.models import Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await, Context, Done, Grant
@@ -36,7 +36,7 @@ OLDEST_FIRST = Keyset(
     mismatch="belongs to the list of another task; begin again without it",
 )
 """The order of the webhooks of a task: by the time of their registration, then by id."""
-registrations = Buckets(lambda: settings.A2A_OWNER_WEBHOOKS)
+registrations = DebtBuckets(lambda: settings.A2A_OWNER_WEBHOOKS)
 """Registrations of each owner in this process."""
 
 

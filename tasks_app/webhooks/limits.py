@@ -8,7 +8,7 @@ from typing import Protocol
 
 from django.conf import settings
 
-from tasks_app.limits.buckets import Buckets
+from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.outbound import dialling as outbound
 
 AT_A_HOST = 8
@@ -58,7 +58,7 @@ def max_tries() -> int:
 class Busy:
     """The tries that are under way, by owner, host and address."""
 
-    def __init__(self, running: Iterable[Try] = (), volumes: Buckets | None = None) -> None:
+    def __init__(self, running: Iterable[Try] = (), volumes: DebtBuckets | None = None) -> None:
         self.pairs: Counter[tuple[int, str]] = Counter()
         self.hosts: Counter[str] = Counter()
         self.owners: Counter[int] = Counter()
@@ -91,7 +91,7 @@ class Places:
     a wildcard domain."""
 
     def __init__(self) -> None:
-        self.volumes = Buckets(lambda: settings.A2A_ADDRESS_DELIVERY_BYTES)
+        self.volumes = DebtBuckets(lambda: settings.A2A_ADDRESS_DELIVERY_BYTES)
         """The bytes sent to each place."""
         self.tries: Counter[str] = Counter()
         self.of_owners: Counter[tuple[int, str]] = Counter()

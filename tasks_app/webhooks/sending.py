@@ -25,7 +25,7 @@ from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
 from tasks_app.hints import hints
-from tasks_app.limits.buckets import Buckets
+from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.handshake import Handshakes
@@ -59,7 +59,7 @@ class Sender:
         self.handshakes = Handshakes()
         self.last_tidy = 0.0
         """The time of the last _tidy(), on the monotonic clock."""
-        self.volumes = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
+        self.volumes = DebtBuckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
 
     @property
     def alive(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+import config.urls  # noqa: F401  # before `speak` replaces the languages that it refers to
 from a2a import languages
 from a2a.languages import Languages
 from tasks_app.callers.service_accounts import register

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+import config.urls  # noqa: F401  # before a test replaces the languages that it refers to
 from a2a import languages
 from a2a.choice import Row, by_method
 from a2a.dialects import v1_0

@@ -13,7 +13,7 @@ from a2a.errors import RateLimited
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
 from tasks_app.event_log.outbox import END_ADDRESSES
-from tasks_app.limits.buckets import Buckets
+from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.models import Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
@@ -309,7 +309,7 @@ def test_a_webhook_that_moves_to_and_fro_hears_of_the_end_ten_times(
 
 
 def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
-    buckets, now = Buckets(lambda: 60.0), clock.now()
+    buckets, now = DebtBuckets(lambda: 60.0), clock.now()
     assert buckets.use(1, 50, now)
     assert buckets.use(1, 40, now)
     assert (buckets.use(1, 1, now), buckets.wait(1, now)) == (False, 30)
@@ -324,7 +324,7 @@ def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
 
 def test_buckets_that_are_full_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks_app.limits.buckets.MAX_BUCKETS", 3)
-    buckets, now = Buckets(lambda: 60.0), clock.now()
+    buckets, now = DebtBuckets(lambda: 60.0), clock.now()
     for owner_id in range(3):
         assert buckets.use(owner_id, 60 * owner_id + 1, now)
     assert buckets.use(9, 1, now + timedelta(seconds=70))
