@@ -64,6 +64,13 @@ class Error(Exception):
         """The message for the caller: the sentence, with details if the class adds any."""
         return self.sentence
 
+    @property
+    def full_message(self) -> str:
+        """The message with the facts `detail` and `reference`: many clients show only the message."""
+        reference = [f"reference {self.facts['reference']}"] if "reference" in self.facts else []
+        details = [self.facts["detail"], *reference] if "detail" in self.facts else reference
+        return f"{self.message}: {'; '.join(details)}" if details else self.message
+
 
 class ParseError(Error):
     """The body is not JSON."""

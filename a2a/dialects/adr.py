@@ -68,13 +68,12 @@ additions of this server, for errors that ADR-002 lacks."""
 
 def encode_error(error: Error, code: int) -> Json:
     """Return the error object. `data` has the reason and the facts."""
-    detail = error.facts.get("detail")
     data: Json = {"reason": COLUMN[error.row].reason or error.reason, **error.facts}
     if data["reason"] == _AWAY:
         data["retryable"] = isinstance(error, errors.Unavailable)
     if isinstance(error, InvalidParams) and error.violations:
         data["violations"] = [{"field": field, "description": text} for field, text in error.violations]
-    return {"code": code, "message": f"{error.message}: {detail}" if detail else error.message, "data": data}
+    return {"code": code, "message": error.full_message, "data": data}
 
 
 def encode_bare_error(error: Error, status: int, name: str) -> Json:

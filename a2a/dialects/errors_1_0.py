@@ -84,7 +84,7 @@ def encode_error(error: Error, code: int) -> Json:
     details = error_details(error)
     if error.row in _PLAIN and not error.facts:
         del details[0]
-    return {"code": code, "message": error.message} | ({"data": details} if details else {})
+    return {"code": code, "message": error.full_message} | ({"data": details} if details else {})
 
 
 def reason_of(error: Error) -> str:
@@ -105,6 +105,4 @@ def error_details(error: Error) -> list[Json]:
 
 def encode_rest_error(error: Error, status: int, name: str) -> Json:
     """Return the body of an error over REST."""
-    detail = error.facts.get("detail")
-    message = f"{error.message}: {detail}" if detail else error.message
-    return {"error": {"code": status, "status": name, "message": message, "details": error_details(error)}}
+    return {"error": {"code": status, "status": name, "message": error.full_message, "details": error_details(error)}}

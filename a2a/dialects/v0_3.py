@@ -283,7 +283,7 @@ def encode_error(error: Error, code: int) -> Json:
     data: Json = {"reason": reason_of(error), **error.facts}
     if violations:
         data["violations"] = [{"field": field, "description": text} for field, text in violations]
-    return {"code": code, "message": error.message} | ({"data": data} if len(data) > 1 else {})
+    return {"code": code, "message": error.full_message} | ({"data": data} if len(data) > 1 else {})
 
 
 def encode_scheme(scheme: SecurityScheme) -> Json:

@@ -70,13 +70,12 @@ COLUMN: Column = {
 
 def encode_error(error: Error, code: int) -> Json:
     """Return the error object. `data` has the reason and the facts."""
-    detail = error.facts.get("detail")
     data: Json = {"reason": COLUMN[error.row].reason or error.reason, **error.facts}
     if isinstance(error, InvalidParams) and error.violations:
         data["violations"] = [{"field": field, "description": text} for field, text in error.violations]
     if isinstance(error, errors.RateLimited | errors.Unavailable):
         data["retry_after"] = error.retry_after
-    return {"code": code, "message": f"{error.message}: {detail}" if detail else error.message, "data": data}
+    return {"code": code, "message": error.full_message, "data": data}
 
 
 _WORDS = (

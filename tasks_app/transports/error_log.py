@@ -30,8 +30,7 @@ def log_refusal(exchange: OpenExchange, error: Error, status: int) -> None:
 
 def _log(logger: logging.Logger, level: int, exchange: OpenExchange, error: Error, more: dict[str, int]) -> None:
     if logger.isEnabledFor(level):
-        detail = ": ".join([error.message, *([error.facts["detail"]] if "detail" in error.facts else [])])
-        fields = fields_of(exchange, detail, reason=error.reason)
+        fields = fields_of(exchange, error.full_message, reason=error.reason)
         logger.log(
             level, "exchange %s: %s: %s", exchange.row.id, error.reason, fields["detail"], extra={**fields, **more}
         )

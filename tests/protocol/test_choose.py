@@ -69,8 +69,9 @@ def test_a_slash_method_does_not_exist_in_1_0(method: str, version: str) -> None
     refusal = refused(method, version)
     assert refusal.language is NEW
     said = wire(refusal)
-    assert (said["code"], said["message"]) == (-32601, "Method not found")
-    assert "it is a method of a2a-0.3, and by its A2A-Version this call is in a2a-1.0" in str(said["data"])
+    reason = "it is a method of a2a-0.3, and by its A2A-Version this call is in a2a-1.0"
+    assert (said["code"], said["message"]) == (-32601, f"Method not found: {reason}")
+    assert said["data"][0]["metadata"] == {"detail": reason}
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("0.3", OLD), ("0.3.0", OLD), ("0.2", OLDEST), ("0.2.9", OLDEST)])
@@ -79,8 +80,9 @@ def test_a_pascal_case_method_does_not_exist_in_0_x(method: str, version: str, d
     refusal = refused(method, version)
     assert refusal.language is dialect
     said = wire(refusal)
-    assert (said["code"], said["message"]) == (-32601, "Method not found")
-    assert f"it is a method of a2a-1.0, and by its A2A-Version this call is in {dialect.name}" in str(said["data"])
+    reason = f"it is a method of a2a-1.0, and by its A2A-Version this call is in {dialect.name}"
+    assert (said["code"], said["message"]) == (-32601, f"Method not found: {reason}")
+    assert said["data"]["detail"] == reason
 
 
 def test_the_extended_card_is_no_method_of_0_2() -> None:

@@ -145,6 +145,14 @@ def test_the_message_has_the_first_violation_for_clients_that_show_nothing_else(
     assert new["error"]["message"] == old["message"] == told
 
 
+def test_the_message_has_the_detail_for_clients_that_show_nothing_else() -> None:
+    error = errors.TaskEnded(taskId="t", detail="the task has ended: it is completed")
+    told = "This operation is not supported: the task has ended: it is completed"
+    assert [dialect.error(error)["message"] for dialect in DIALECTS] == [told] * len(DIALECTS)
+    fault = errors.Internal(reference="018f")
+    assert {dialect.error(fault)["message"] for dialect in DIALECTS} == {"Internal error: reference 018f"}
+
+
 def test_a_violation_that_is_a_sentence_stands_behind_a_colon() -> None:
     told = errors.InvalidParams(("message.parts", "At least one part is required")).message
     assert told == "Invalid parameters: message.parts: At least one part is required"
