@@ -12,6 +12,7 @@ import msgspec
 
 from a2a.agents import where
 from a2a.errors import InvalidParams
+from a2a.mismatches import violation
 from a2a.mistakes import AgentMistake, WrongValue, at_raise, at_yield
 from a2a.run import Action, Run, action_of
 from a2a.scribe import ends_run
@@ -103,7 +104,7 @@ def locate(run: Run, error: WrongValue, place: str | None = None) -> AgentMistak
 def arguments(run: Run) -> dict[str, Any]:
     """Return the agent's keyword arguments, from the first data part of the message.
 
-    Raises InvalidParams with the path of the part for a value of the wrong type.
+    Raises InvalidParams with the path of a value that is of the wrong type.
     """
     inputs = run.agent.inputs
     if inputs is None:
@@ -113,5 +114,5 @@ def arguments(run: Run) -> dict[str, Any]:
     try:
         values = msgspec.convert({} if place is None else run.message.parts[place].data, inputs)
     except msgspec.ValidationError as error:
-        raise InvalidParams((field, str(error).replace("`", ""))) from None
+        raise InvalidParams(violation(str(error), field)) from None
     return {name: getattr(values, name) for name in inputs.__struct_fields__}

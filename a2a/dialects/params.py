@@ -12,11 +12,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from a2a.errors import InvalidParams
+from a2a.mismatches import KINDS, violation
 from a2a.types import Json
 
-# The error messages of msgspec.
-_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
-_AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _SNAKE = re.compile(r"_([a-z0-9])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 TIME = f"^{_TIME.pattern}$"
@@ -56,12 +54,12 @@ def check(params: Any, struct: type[Struct]) -> Json:
     if params is UNSET:
         raise InvalidParams(("params", "is required"))
     if not isinstance(params, dict):
-        kind = "an array" if isinstance(params, list) else "a value of another type"
+        kind = KINDS["array"] if isinstance(params, list) else KINDS.get(type(params).__name__, KINDS["null"])
         raise InvalidParams(("params", f"must be an object with named members, not {kind}"))
     try:
         msgspec.convert(params, struct)
     except msgspec.ValidationError as error:
-        raise InvalidParams(_violation(str(error))) from None
+        raise InvalidParams(violation(str(error))) from None
     return params
 
 
@@ -76,16 +74,6 @@ def read_id(wire: Json, name: str) -> str:
 def or_empty(params: Any) -> Any:
     """Return the params of a method that needs none: an empty object if they are absent or null."""
     return {} if params is UNSET or params is None else params
-
-
-def _violation(sentence: str) -> tuple[str, str]:
-    """Return the path and the description from an error message of msgspec."""
-    place = _AT.search(sentence)
-    path = place["path"] if place else ""
-    text = sentence[: place.start()] if place else sentence
-    if missing := _MISSING.match(text):
-        return (f"{path}.{missing['name']}" if path else missing["name"], "is required")
-    return (path or "params", text.replace("`", ""))
 
 
 def camel_names(members: Json) -> Json:

@@ -244,7 +244,7 @@ FACTS: dict[type[Error], dict[str, str]] = {
 def error_of(kind: type[Error]) -> Error:
     facts = FACTS.get(kind, {}) | {"timestamp": TIME}
     if kind is errors.InvalidParams:
-        return errors.InvalidParams(("taskId", "Expected str, got int"), **facts)
+        return errors.InvalidParams(("taskId", "must be a string, not an integer"), **facts)
     return kind(**facts)
 
 

@@ -1,7 +1,6 @@
 """The errors of ACP: their numbers and names, and `data` that says what to do."""
 
 import re
-from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -18,6 +17,7 @@ from a2a.errors import (
     entry,
 )
 from a2a.language import Cell, Column
+from a2a.mismatches import KINDS
 from a2a.types import Json
 
 COLUMN: Column = {
@@ -111,8 +111,8 @@ DESCRIPTIONS: dict[type[Error], str] = {
     errors.ExpiredKey: "The access token is expired",
 }
 """The descriptions of errors of OAuth 2.0 (RFC 6750, 3)."""
-_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-_MISMATCH = re.compile(r"Expected (?P<expected>.+), got (?P<received>.+)")
+_KIND = "|".join(KINDS.values())
+_MISMATCH = re.compile(rf"must be (?P<expected>(?:{_KIND})(?:(?:, | or )(?:{_KIND}))*), not (?P<received>{_KIND})")
 
 
 class Fault(Struct):
@@ -178,9 +178,8 @@ def _field_members(error: InvalidParams) -> Json:
 def _expectation(name: str, text: str) -> tuple[str, str]:
     """Return the expected and the received value of a field, such as `taskId (string)` and `taskId (number)`."""
     if mismatch := _MISMATCH.fullmatch(text):
-        kinds: list[Any] = [mismatch["expected"], mismatch["received"]]
-        expected, received = (" or ".join(_TYPES.get(one, one) for one in kind.split(" | ")) for kind in kinds)
-        return f"{name} ({expected})", f"{name} ({received})"
+        kinds = {kind: re.sub(r"\ban? ", "", mismatch[kind]) for kind in ("expected", "received")}
+        return f"{name} ({kinds['expected']})", f"{name} ({kinds['received']})"
     if text == "is required":
         return f"{name} (required)", f"{name} (absent)"
     return f"{name} ({text.removeprefix('must be ')})", f"{name} (another value)"
