@@ -16,6 +16,8 @@ from a2a.errors import Error, InvalidRequest, MethodNotFound, VersionNotSupporte
 from a2a.language import Dialect, Language, Method, Route
 
 AnyLanguage = TypeVar("AnyLanguage", bound=Language)
+LISTED = "rpc.discover lists the methods"
+"""The detail of the refusal of an unknown method."""
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 
 
@@ -127,7 +129,7 @@ def by_method(languages: Sequence[Language], member: Member, version: str | None
     """Return the pinned language, or else the first that has the method. Raises CallError."""
     language = _find_home(languages, member.method, pin)
     if language is None:
-        raise CallError(MethodNotFound(), languages[0])
+        raise CallError(_unknown_method(member.method, languages), languages[0])
     return language
 
 
@@ -142,13 +144,13 @@ def by_version(dialects: Sequence[Dialect], member: Member, version: str | None,
         if home := _find_home(dialects, member.method, pin):
             return home
         early = [dialect for dialect in dialects if dialect.name == pin and dialect.answers_early]
-        raise CallError(MethodNotFound(), early[0] if early else None)
+        raise CallError(_unknown_method(member.method, dialects), early[0] if early else None)
     number = minor(version)
     of_version = [dialect for dialect in dialects if dialect.version == number]
     if home := _find_home(of_version, member.method, pin):
         return home
     if of_version:
-        raise CallError(_method_error(of_version[0], _find_home(dialects, member.method)), of_version[0])
+        raise CallError(_method_error(member.method, of_version[0], dialects), of_version[0])
     raise CallError(version_error(version, dialects), dialects[0])
 
 
@@ -175,10 +177,18 @@ def _find_home(languages: Sequence[AnyLanguage], method: str, pin: str | None = 
     return None
 
 
-def _method_error(dialect: Dialect, home: Dialect | None) -> MethodNotFound:
+def _unknown_method(method: str, languages: Sequence[Language]) -> MethodNotFound:
+    """Return the error for a method that no language has. It gives a name that differs only in upper or lower case."""
+    spelling = method.casefold()
+    names = [name for language in languages for name in language.methods if name.casefold() == spelling]
+    return MethodNotFound(detail=f"it is spelled {names[0]}" if names else LISTED)
+
+
+def _method_error(method: str, dialect: Dialect, dialects: Sequence[Dialect]) -> MethodNotFound:
     """Return the error for a method that a dialect lacks. It names the home of the method, the dialect that has it."""
+    home = _find_home(dialects, method)
     if home is None:
-        return MethodNotFound()
+        return _unknown_method(method, [dialect])
     return MethodNotFound(
         detail=f"it is a method of {home.name}, and by its A2A-Version this call is in {dialect.name}"
     )

@@ -73,7 +73,7 @@ class Error(Exception):
 
 
 class ParseError(Error):
-    """The body is not JSON."""
+    """The body is not JSON. The fact `detail` says what is wrong with it, and where."""
 
     reason = "PARSE_ERROR"
     sentence = "Invalid JSON payload"

@@ -37,11 +37,20 @@ def read_json(body: bytes) -> Any:
         # The message of orjson for more than 1,024 levels.
         if "depth limit" in str(error):
             raise _too_deep() from None
-        raise ParseError from None
+        raise ParseError(detail=_fault(error)) from None
     # The slow check is only for bodies with enough brackets; most have fewer.
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _without_pairs(body):
         raise _too_deep()
     return value
+
+
+def _fault(error: orjson.JSONDecodeError) -> str:
+    """Return what is wrong with a body, and where. It holds no characters of the body."""
+    if "UTF-8: surrogates" in error.msg:
+        return "it is not UTF-8"  # orjson does not look for the place.
+    if not error.doc:
+        return "it is empty"
+    return f"{error.msg}, at line {error.lineno}, column {error.colno}"
 
 
 def holds_nul(body: bytes) -> bool:

@@ -96,14 +96,16 @@ def test_the_extended_card_is_no_method_of_0_2() -> None:
 def test_an_unknown_method_without_a_header_is_refused_in_neutral_words(method: str, version: str | None) -> None:
     refusal = refused(method, version)
     assert refusal.language is None
-    assert wire(refusal) == {"code": -32601, "message": "Method not found"}
+    detail = "it is spelled SendMessage" if method.casefold() == "sendmessage" else "rpc.discover lists the methods"
+    assert wire(refusal) == {"code": -32601, "message": f"Method not found: {detail}"}
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("1.0", NEW), ("0.3", OLD), ("0.2", OLDEST)])
 def test_an_unknown_method_is_refused_in_the_words_of_its_version(version: str, dialect: object) -> None:
     refusal = refused("tasks/nope", version)
     assert refusal.language is dialect
-    assert wire(refusal)["code"] == -32601
+    told = wire(refusal)
+    assert (told["code"], told["message"]) == (-32601, "Method not found: rpc.discover lists the methods")
 
 
 @pytest.mark.parametrize("version", ODD)
@@ -174,3 +176,8 @@ def test_the_pin_of_a_key_decides_where_no_version_is_named() -> None:
     assert choose("message/send", None, "a2a-0.2")[0] is OLDEST
     assert choose("message/send", "0.3", "a2a-0.2")[0] is OLD
     assert choose("SendMessage", None, "a2a-0.2")[0] is NEW, "it has no such method"
+
+
+@pytest.mark.parametrize("method", ["get_taskk", "execute", "rpc.discoverr", "tasks.creat"])
+def test_every_family_of_methods_says_where_its_methods_are_listed(method: str) -> None:
+    assert refused(method, None).error.facts == {"detail": "rpc.discover lists the methods"}

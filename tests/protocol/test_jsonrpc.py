@@ -285,6 +285,24 @@ def test_a_failure_has_an_error_and_no_result() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"", "it is empty"),
+        (b"{\n'id': 1}", "unexpected character, expected a string key, at line 2, column 1"),
+        (b'{"id":1,}', "trailing comma is not allowed, at line 1, column 8"),
+        (b'{"id":"\\ud800"}', "no low surrogate in string, at line 1, column 8"),
+        (b'{"id":1', "unexpected end of data, at line 1, column 8"),
+        (b'{"id":"\xe9"}', "it is not UTF-8"),
+        (b"\xef\xbb\xbf{}", "UTF-8 byte order mark (BOM) is not supported, at line 1, column 1"),
+    ],
+)
+def test_a_body_that_is_no_json_is_told_why_and_where(data: bytes, fault: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(data)
+    assert caught.value.facts == {"detail": fault}
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:

@@ -195,7 +195,7 @@ def test_cancellation(agent: AcpClient) -> None:
     ("method", "params", "code", "message"),
     [
         ("tasks.get", {"taskId": 7}, -32602, "Invalid params"),
-        ("createTask", {}, -32601, "Method not found"),
+        ("createTask", {}, -32601, "Method not found: rpc.discover lists the methods"),
         ("tasks.nope", {}, -32601, "Method not found"),
         ("tasks.get", ["t"], -32600, "Invalid Request"),
         ("tasks.create", {"initialMessage": HELLO, "metadata": {"agent": "nobody"}}, -40005, "Agent not available"),
