@@ -38,16 +38,14 @@ def _check_media(request: SendMessage, agent: Agent) -> None:
     for place, part in enumerate(request.message.parts):
         kind = media_type_of(part)
         if not agent.takes.has(kind):
-            raise ContentTypeNotSupported(
-                part=f"message.parts[{place}]", mediaType=_clean(kind), supported=str(agent.takes)
-            )
+            facts = {"mediaType": _clean(kind), "supported": str(agent.takes)}
+            detail = "the agent accepts {supported}, not {mediaType}".format_map(facts)
+            raise ContentTypeNotSupported(part=f"message.parts[{place}]", **facts, detail=detail)
     modes = request.accepted_output_modes
     if modes and not agent.gives.meet(modes):
-        raise ContentTypeNotSupported(
-            field="configuration.acceptedOutputModes",
-            mediaType=_clean(", ".join(modes[:10])),
-            supported=str(agent.gives),
-        )
+        facts = {"mediaType": _clean(", ".join(modes[:10])), "supported": str(agent.gives)}
+        detail = "the agent returns {supported}, and the caller accepts {mediaType}".format_map(facts)
+        raise ContentTypeNotSupported(field="configuration.acceptedOutputModes", **facts, detail=detail)
 
 
 def _check_tokens(request: SendMessage, most: int) -> None:

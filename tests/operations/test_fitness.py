@@ -47,6 +47,7 @@ def test_a_part_that_the_agent_does_not_take_is_named(owner: Person, part: Part,
     assert refused.value.facts["part"] == "message.parts[1]"
     assert refused.value.facts["mediaType"] == kind
     assert "text/plain" in refused.value.facts["supported"]
+    assert refused.value.facts["detail"] == f"the agent accepts {refused.value.facts['supported']}, not {kind}"
     assert nothing_stored()
 
 
@@ -77,6 +78,8 @@ def test_a_caller_that_takes_nothing_of_the_agents_is_told(owner: Person, wanted
         send(owner, "hello", "pictures", accepted_output_modes=wanted)
     assert refused.value.facts["field"] == "configuration.acceptedOutputModes"
     assert refused.value.facts["supported"] == "application/pdf, text/csv"
+    detail = f"the agent returns application/pdf, text/csv, and the caller accepts {', '.join(wanted)}"
+    assert refused.value.facts["detail"] == detail
 
 
 def test_a_hundred_wanted_media_types_are_enough(owner: Person) -> None:
