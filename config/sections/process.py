@@ -15,6 +15,8 @@ HOST = address("HOST", "127.0.0.1")
 """The address at which the server listens."""
 PORT = whole("PORT", 8000, 1, 65_535)
 """The port at which the server listens."""
+HAS_SOCKETS = True
+"""False for `manage.py runserver`, whose server opens no WebSocket connection."""
 DATA_DIR = Path(text("DATA_DIR", str(PROJECT / ".data"))).absolute()
 """The folder of the SQLite file, of stored files, and of the secrets of a development server."""
 DEBUG = flag("DEBUG")

@@ -17,7 +17,7 @@ from a2a.canonical import payloads
 from a2a.cards import describe
 from a2a.dialects.card_choice import SIGNABLE
 from a2a.signatures import CardKey
-from a2a.types import Card, Json, Provider
+from a2a.types import SOCKET_BINDING, Card, Json, Provider
 from tasks_app import clock
 from tasks_app.callers.access import Caller, has_scopes
 from tasks_app.callers.permissions import is_permitted, may_see
@@ -144,8 +144,10 @@ def _completed(card: Card) -> Card:
     provider = None
     if settings.A2A_PROVIDER and settings.A2A_PROVIDER_URL:
         provider = Provider(organization=settings.A2A_PROVIDER, url=settings.A2A_PROVIDER_URL)
+    interfaces = [each for each in card.interfaces if settings.HAS_SOCKETS or each.binding != SOCKET_BINDING]
     return replace(
         card,
+        interfaces=tuple(interfaces),
         streaming=settings.A2A_STREAMING,
         push_notifications=settings.A2A_PUSH,
         extended_card=settings.A2A_EXTENDED_CARD,

@@ -111,7 +111,10 @@ async def test_no_import_beside_the_reloader_fails(nodes: list[Node], tmp_path: 
 
 
 async def refuses_sockets(node: Node) -> None:
-    """A socket on daphne would have no limits."""
+    """A socket on daphne would have no limits, so the card promises none."""
+    async with httpx.AsyncClient(base_url=node.base, headers={"A2A-Version": "1.0"}) as caller:
+        card = (await caller.get("/.well-known/agent-card.json")).json()
+    assert {each["protocolBinding"] for each in card["supportedInterfaces"]} == {"JSONRPC", "HTTP+JSON"}
     for _ in range(2):
         with pytest.raises(InvalidStatus, match="403"):
             async with dialled(node.base, **bearer(KEY)):

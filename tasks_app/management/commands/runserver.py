@@ -50,7 +50,7 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
 
     def inner_run(self, *args: Any, **options: Any) -> None:
         """Prepare the data folder as `run` does, start the background work, and serve."""
-        settings.HOST, settings.PORT = self.addr, int(self.port)
+        settings.HOST, settings.PORT, settings.HAS_SOCKETS = self.addr, int(self.port), False
         lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
         text = prepare()
         take_over_folder()
