@@ -17,6 +17,7 @@ from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import Budget, Principal, Reservation
 from tasks_app.operators import reach
 from tasks_app.operators.budgets import NoBudget, describe, remove_budget, reset_budget, set_budget
+from tasks_app.operators.texts import check_printable
 
 MOST_TASKS = 20
 """Tasks with a reservation that the page of a budget shows, the newest ones."""
@@ -26,7 +27,9 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
     """A budget with its amount in dollars."""
 
     dollars = forms.CharField(label="Amount (USD)", help_text="Digits with at most six after the point, such as 0.50.")
-    reason = forms.CharField(max_length=255, required=False, help_text="Recorded with the act.")
+    reason = forms.CharField(
+        max_length=255, required=False, validators=[check_printable], help_text="Recorded with the act."
+    )
 
     class Meta:
         model = Budget

@@ -14,6 +14,7 @@ from tasks_app.admin.readonly import read_operator
 from tasks_app.callers.rules import KINDS, Kind, check_pattern
 from tasks_app.models import Permission
 from tasks_app.operators import permissions, reach
+from tasks_app.operators.texts import check_printable
 
 
 class PermissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -22,6 +23,9 @@ class PermissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     kind = forms.ChoiceField(choices=[(kind, kind) for kind in KINDS])
     allows = forms.TypedChoiceField(
         choices=[("yes", "allow"), ("no", "deny")], coerce=lambda text: text == "yes", label="effect"
+    )
+    reason = forms.CharField(
+        max_length=255, required=False, validators=[check_printable], help_text="Recorded with the act."
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -62,7 +66,7 @@ class PermissionAdmin(DatedTable[Permission]):
         return row.effect
 
     def get_fields(self, request: HttpRequest, obj: Permission | None = None) -> tuple[str, ...]:
-        return self.list_display if obj else ("principal", "tenant", "allows", "kind", "pattern")
+        return self.list_display if obj else ("principal", "tenant", "allows", "kind", "pattern", "reason")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.has_perm("tasks_app.add_permission"))

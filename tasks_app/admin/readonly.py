@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.widgets import ForeignKeyRawIdWidget
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db.models import CharField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -17,7 +17,7 @@ from django.utils.text import capfirst
 
 from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
-from tasks_app.admin.selection import Selecting
+from tasks_app.admin.selection import Selecting, find_wrong_reason
 from tasks_app.admin.text import format_owner, reveal
 from tasks_app.operators import reach
 from tasks_app.operators.audit import ADMIN, Operator, operator_of
@@ -193,7 +193,12 @@ def redirect_to_acts(pk: str) -> HttpResponseRedirect:
 
 
 def read_operator(request: HttpRequest) -> Operator:
-    """Return the logged-in operator, with the reason from the submitted form."""
+    """Return the logged-in operator, with the reason from the submitted form.
+
+    Raises BadRequest for a reason that the form itself did not refuse.
+    """
+    if problem := find_wrong_reason(request):
+        raise BadRequest(problem)
     return operator_of(request, ADMIN, request.POST.get("reason", ""))
 
 

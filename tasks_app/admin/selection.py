@@ -6,9 +6,10 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import ValidationError
 from django.db.models import Field
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from tasks_app.admin.text import reveal
+from tasks_app.operators.texts import check_printable
 
 MOST_MESSAGES = 5
 """Messages about ids that no row can have, at most."""
@@ -19,6 +20,9 @@ class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method == "POST":
+            if problem := find_wrong_reason(request):
+                self.message_user(request, f"Nothing was done. {problem}", messages.ERROR)
+                return HttpResponseRedirect(request.get_full_path())
             self._clean_selection(request)
         return super().changelist_view(request, extra_context)
 
@@ -33,6 +37,15 @@ class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
         request.POST = form  # type: ignore[assignment]  # Django reads it like the one that it was copied from
         for id in wrong[:MOST_MESSAGES]:
             self.message_user(request, f"There is no {self.opts.verbose_name} {reveal(id[:100])}.", messages.ERROR)
+
+
+def find_wrong_reason(request: HttpRequest) -> str:
+    """Return what is wrong with the reason in a form, in a sentence; empty if an act may have it."""
+    try:
+        check_printable(request.POST.get("reason", "").strip())
+    except ValidationError as error:
+        return f"The reason {error.message}."
+    return ""
 
 
 def is_possible(key: "Field[Any, Any]", id: str) -> bool:

@@ -7,10 +7,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.models import ApiKey, Principal
+from tasks_app.models import Act, ApiKey, Principal
+from tasks_app.operators.keys import make_key
 from tasks_app.operators.roles import ADMINISTRATOR
-from tests.operators.people import program
+from tests.operators.people import OPS, program
 from tests.support.commands import run
+from tests.support.operators import task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 KEY = {"principal": "pia", "tenant": "acme", "name": "ci", "scopes": "tasks:read", "reason": "new"}
@@ -47,6 +49,36 @@ def test_the_command_refuses_a_text(member: str, text: str, _: str) -> None:
     words = [f"--{name}={value}" for name, value in (KEY | {member: text}).items() if name != "principal"]
     assert run("a2a", "keys", "create", text if member == "principal" else "pia", *words).code == 1
     assert not Principal.objects.exists()
+
+
+@pytest.mark.parametrize("reason", ["n\new", "n\0ew", "n\u202eew"])
+def test_an_action_and_a_form_of_the_admin_refuse_a_reason(client: Client, olga: Principal, reason: str) -> None:
+    client.force_login(User.objects.create_superuser("ada"))
+    wish = {"tenant": olga.tenant_id, "principal": olga.pk, "reason": reason}
+    for model, values in {
+        "budget": {"dollars": "5", "period": "total"},
+        "permission": {"kind": "agent", "allows": "yes", "pattern": "echo"},
+    }.items():
+        page = client.post(reverse(f"admin:tasks_app_{model}_add"), wish | values)
+        assert (page.status_code, LINES in page.content.decode()) == (200, True), model
+    key, _ = make_key(OPS, "olga")
+    place, form = reverse("admin:tasks_app_apikey_changelist"), {"_selected_action": [key.pk], "post": "yes"}
+    page = client.post(place, form | {"action": "revoke", "reason": reason}, follow=True)
+    assert f"Nothing was done. The reason {LINES}" in page.content.decode()
+    place = reverse("admin:tasks_app_task_cancel", args=[task(olga).pk])
+    assert client.post(place, {"reason": reason}).status_code == 400
+    assert set(Act.objects.values_list("verb", "kind")) == {("make", "API key")}
+    form |= {"action": "revoke", "reason": " it leaked\n"}  # A form drops the white space around it.
+    client.post(reverse("admin:tasks_app_apikey_changelist"), form)
+    assert Act.objects.latest("pk").reason == "it leaked"
+
+
+def test_a_permission_from_the_admin_has_a_reason(client: Client, olga: Principal) -> None:
+    client.force_login(User.objects.create_superuser("ada"))
+    place, form = reverse("admin:tasks_app_permission_add"), {"principal": olga.pk, "kind": "agent", "allows": "yes"}
+    assert 'name="reason"' in client.get(place).content.decode()
+    assert client.post(place, form | {"pattern": "echo", "reason": "a trial"}).status_code == 302
+    assert Act.objects.get().reason == "a trial"
 
 
 def test_links_and_clients_are_checked_too(olga: Principal, settings: Any) -> None:
