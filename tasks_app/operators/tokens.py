@@ -41,10 +41,12 @@ def make_token(
 
     Raises TokenRefused.
     """
-    if refusal := find_refusal(user):
-        raise TokenRefused(refusal)
     token, now = PREFIX + secrets.token_urlsafe(32), clock.now()
     with transaction.atomic():
+        # Another operator may have disabled the user since the request began, and a token that is made after that would
+        # be valid as soon as the user is enabled again.
+        if refusal := find_refusal(User.objects.select_for_update(no_key=True).get(pk=user.pk)):
+            raise TokenRefused(refusal)
         row = OperatorToken.objects.create(
             user=user,
             name=name,

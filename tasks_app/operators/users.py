@@ -89,7 +89,8 @@ def link_user(by: Operator, user: User, principal: str, tenant: str, scopes: str
 def unlink_user(by: Operator, user: User) -> None:
     """End the link of a user, who then calls in the name of no principal. Raises UserRefused."""
     with transaction.atomic():
-        link = UserLink.objects.select_related("user", "principal__tenant").filter(user=user).first()
+        links = UserLink.objects.select_for_update(of=("self",)).select_related("user", "principal__tenant")
+        link = links.filter(user=user).first()
         if link is None:
             raise UserRefused(f"The user {user.username} is not linked to a principal.")
         record_acts(by, "unlink", Change(link, _describe_link(link), {}))
@@ -133,6 +134,9 @@ def set_active(by: Operator, user: User, is_active: bool) -> bool:
     Return False if there is nothing to change. Raises UserRefused.
     """
     with keeping_a_giver(by):
+        # Another operator may have changed it since it was read: saving that would undo their act without a record.
+        locked = User.objects.select_for_update(no_key=True)
+        user.refresh_from_db(fields=["is_active", "is_staff"], from_queryset=locked)
         before = {"is_active": user.is_active, "is_staff": user.is_staff}
         user.is_active, user.is_staff = is_active, user.is_staff or is_active
         user.save(update_fields=["is_active", "is_staff"])

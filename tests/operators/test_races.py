@@ -12,9 +12,20 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Act, Budget, MemoryEntry, MemoryUse, Principal, RateLimit, SlackWorkspace, Task, Tenant
+from tasks_app.models import (
+    Act,
+    Budget,
+    MemoryEntry,
+    MemoryUse,
+    OperatorToken,
+    Principal,
+    RateLimit,
+    SlackWorkspace,
+    Task,
+    Tenant,
+)
 from tasks_app.models.budgets import TOTAL
-from tasks_app.operators import budgets, rate_limits
+from tasks_app.operators import budgets, rate_limits, tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import OPS, operator, program
 from tests.operators.tenants import Furniture
@@ -148,3 +159,26 @@ def test_a_rate_limit_is_set_although_another_operator_sets_it_meanwhile(monkeyp
     assert RateLimit.objects.get(tenant=tenant).per_minute == 7
     act = Act.objects.filter(kind="rate limit").latest("pk")
     assert (orjson.loads(act.before)["per_minute"], orjson.loads(act.after)["per_minute"]) == (5, 7)
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_an_act_on_a_user_whom_another_operator_changed_is_recorded(is_active: bool) -> None:
+    user = operator()
+    users.set_active(OPS, user, is_active)
+    seen = User.objects.get(pk=user.pk)
+    users.set_active(OPS, user, not is_active)
+    acts = Act.objects.filter(kind="user", object_id=str(user.pk))
+    before = acts.count()
+    assert users.set_active(OPS, seen, is_active), "the other operator's act is undone"
+    assert acts.count() == before + 1
+    assert orjson.loads(acts.latest("pk").before)["is_active"] is not is_active
+    assert User.objects.get(pk=user.pk).is_active is is_active
+
+
+def test_a_user_who_was_disabled_meanwhile_gets_no_token() -> None:
+    user = operator()
+    users.set_active(OPS, User.objects.get(pk=user.pk), False)
+    with pytest.raises(tokens.TokenRefused):
+        tokens.make_token(user, "a test", 1, OPS)
+    users.set_active(OPS, user, True)
+    assert not OperatorToken.objects.exists()
