@@ -4,19 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from a2a.money import parse_usd, show_usd
+from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.readonly import ReadOnly, link, read_operator
 from tasks_app.admin.text import format_time, reveal
-from tasks_app.models import Budget, Principal, Reservation
+from tasks_app.models import Budget, Principal, Reservation, Tenant
 from tasks_app.operators import reach
-from tasks_app.operators.budgets import NoBudget, describe, remove_budget, reset_budget, set_budget
+from tasks_app.operators.audit import Operator
+from tasks_app.operators.budgets import describe, remove_budget, reset_budget, set_budget
 from tasks_app.operators.texts import check_printable
 
 MOST_TASKS = 20
@@ -128,21 +130,34 @@ class BudgetAdmin(ReadOnly[Budget]):
         return format_html_join("\n", '<div><a href="{}">{}</a> {} USD</div>', lines) or None
 
     @admin.action(permissions=["act"], description="Set what is spent to zero")
-    def reset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
-        """Set what the selected budgets have spent to zero."""
-        for budget in queryset.select_related("tenant", "principal"):
-            self._act(request, budget, reset_budget, f"The budget of {budget} begins anew.")
+    def reset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> HttpResponse | None:
+        """Set what budgets have spent to zero, after confirmation."""
+        warning = "What their tasks have cost so far no longer counts. Reservations of unfinished tasks stay."
+        return self._act(request, queryset, "reset", reset_budget, warning)
 
     @admin.action(permissions=["act"], description="Remove selected budgets")
-    def remove(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
-        """Remove the selected budgets, so that nothing limits their holders any more."""
-        for budget in queryset.select_related("tenant", "principal"):
-            self._act(request, budget, remove_budget, f"{budget} has no budget any more.")
+    def remove(self, request: HttpRequest, queryset: QuerySet[Budget]) -> HttpResponse | None:
+        """Remove budgets after confirmation, so that nothing limits their holders any more."""
+        warning = "From then on nothing limits what the tasks of these holders cost. What was spent is forgotten."
+        return self._act(request, queryset, "remove", remove_budget, warning)
 
-    def _act(self, request: HttpRequest, budget: Budget, act: Callable[..., Any], success: str) -> None:
-        try:
-            act(budget.principal or budget.tenant, read_operator(request))
-        except NoBudget as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            self.message_user(request, success, messages.SUCCESS)
+    def _act(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Budget],
+        name: str,
+        verb: Callable[[Tenant | Principal, Operator], Any],
+        warning: str,
+    ) -> HttpResponse | None:
+        """Perform the verb on the holder of each budget. A budget that was removed meanwhile is not changed."""
+
+        def change(budget: Budget, by: Operator) -> bool:
+            verb(budget.principal or budget.tenant, by)
+            return True
+
+        rows = queryset.select_related("tenant", "principal__tenant")
+        return act_on_each(self, request, rows, name, change, describe=_describe, warning=warning)
+
+
+def _describe(budget: Budget) -> str:
+    return reveal(str(budget))

@@ -3,10 +3,11 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
+from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.making import Making, Reason, check_tenant
 from tasks_app.admin.readonly import ReadOnly, read_operator
 from tasks_app.admin.text import format_time, reveal
@@ -68,8 +69,14 @@ class RateLimitAdmin(Making, ReadOnly[RateLimit]):
         return str(row.per_minute) if row.per_minute else "no limit"
 
     @admin.action(permissions=["remove"], description="Remove selected rate limits")
-    def remove(self, request: HttpRequest, queryset: QuerySet[RateLimit]) -> None:
-        """Remove limits, so that the settings apply again."""
-        for row in list(queryset):
-            if rate_limits.remove_limit(row, read_operator(request)):
-                self.message_user(request, f"{reveal(str(row))}: removed.", messages.SUCCESS)
+    def remove(self, request: HttpRequest, queryset: QuerySet[RateLimit]) -> HttpResponse | None:
+        """Remove limits after confirmation, so that the settings apply again."""
+        return act_on_each(
+            self,
+            request,
+            queryset.select_related("tenant", "principal__tenant"),
+            "remove",
+            rate_limits.remove_limit,
+            describe=lambda row: reveal(str(row)),
+            warning="The default of the settings then holds for these callers, and nothing for these tenants.",
+        )

@@ -167,6 +167,11 @@ def read_name(text: str) -> str:
     return name
 
 
+def read_user_name(text: str) -> str:
+    """Read the name of an operator, as the other doors do. Making the operator checks its characters and its length."""
+    return read_text(text).strip()
+
+
 def read_reason(text: str) -> str:
     """Read the reason for an act."""
     if not (len(text) <= 255 and text.isprintable()):

@@ -10,7 +10,6 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from msgspec import Struct
@@ -46,10 +45,14 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
 
     An empty reach is not stored, so that the roles decide: an administrator without a reach sees everything.
     """
+    name = User.normalize_username(name)  # A letter may become several, so the length is checked after it.
     try:
-        UnicodeUsernameValidator()(name)
+        User._meta.get_field("username").clean(name, None)
     except ValidationError as error:
         raise UserRefused(error.messages[0]) from None
+    # The form of the admin refuses such a name as well. Wrong logins are counted for both names together.
+    if other := User.objects.filter(username__iexact=name).first():
+        raise UserRefused(f"There is a user {other.username} already: choose another name.")
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
         try:

@@ -5,9 +5,10 @@ from django.test import Client
 from django.urls import reverse
 
 from a2a.money import MICRO
-from tasks_app.models import Act, Budget, Principal, Reservation, Tenant
+from tasks_app.models import Act, Budget, Principal, RateLimit, Reservation, Tenant
+from tasks_app.operators.rate_limits import set_limit
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from tests.operators.people import operator, program
+from tests.operators.people import OPS, operator, program
 from tests.support.commands import printed, run
 from tests.support.operators import task
 
@@ -130,3 +131,30 @@ def test_the_page_of_a_task_has_its_money(olga: Principal) -> None:
     assert "Spent (USD)" not in client.get(reverse("admin:tasks_app_task_change", args=[plain.pk])).content.decode()
     page = client.get(reverse("admin:tasks_app_task_change", args=[priced.pk])).content.decode()
     assert all(word in page for word in ("Budget (USD)", "2.00", "Reserved (USD)", "1.00", "Spent (USD)", "0.25"))
+
+
+@pytest.mark.parametrize(("action", "left"), [("reset", {"spent": 0, "reserved": 4 * MICRO}), ("remove", None)])
+def test_the_admin_asks_before_it_ends_a_budget(budget: Budget, action: str, left: dict[str, int] | None) -> None:
+    client, place = Client(), reverse("admin:tasks_app_budget_changelist")
+    client.force_login(operator(ADMINISTRATOR))
+    Budget.objects.filter(pk=budget.pk).update(spent=MICRO)
+    form = {"action": action, "_selected_action": [budget.pk]}
+    page = client.post(place, form).content.decode()
+    assert all(words in page for words in (f"{action.capitalize()}: 1 budget?", "acme/olga", 'name="reason"'))
+    assert (Budget.objects.get(pk=budget.pk).spent, Act.objects.filter(kind="budget").count()) == (MICRO, 0)
+    client.post(place, form | {"post": "yes", "reason": "a trial"})
+    assert Budget.objects.filter(pk=budget.pk).values("spent", "reserved").first() == left
+    assert list(Act.objects.filter(kind="budget").values_list("verb", "reason")) == [(action, "a trial")]
+
+
+def test_the_admin_asks_before_it_removes_a_rate_limit(olga: Principal) -> None:
+    client, place = Client(), reverse("admin:tasks_app_ratelimit_changelist")
+    client.force_login(operator(ADMINISTRATOR))
+    row = set_limit(OPS, tenant="acme", principal="olga", per_minute=5)
+    form = {"action": "remove", "_selected_action": [row.pk]}
+    page = client.post(place, form).content.decode()
+    assert all(words in page for words in ("Remove: 1 rate limit?", str(row), 'name="reason"'))
+    assert RateLimit.objects.exists()
+    client.post(place, form | {"post": "yes", "reason": "a trial"})
+    assert not RateLimit.objects.exists()
+    assert Act.objects.filter(kind="rate limit").latest("pk").reason == "a trial"

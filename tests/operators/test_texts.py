@@ -113,3 +113,27 @@ def test_an_unknown_holder_is_an_error_of_its_member(path: str, values: dict[str
         answer = robot.post(path, **values, tenant=tenant, principal=principal)
         assert answer.status_code == 400, answer.content
         assert answer.json()["errors"][0]["where"] == f"/{member}"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("VERA", "There is a user vera already"),
+        ("\uff36era", "There is a user vera already"),  # a wide V, which Django stores as a usual one
+        ("\ufb03" * 51, "at most 150 characters"),  # a ligature, which Django stores as three letters
+        ("ve ra", "Enter a valid username"),
+    ],
+)
+def test_the_name_of_an_operator_is_checked_as_it_is_stored(name: str, sentence: str) -> None:
+    robot = program(ADMINISTRATOR)
+    assert robot.post("users/", username="vera", roles=[]).status_code == 201
+    answer, failed = robot.post("users/", username=name, roles=[]), run("a2a", "users", "make", name)
+    assert answer.status_code == 400, answer.content
+    assert (sentence in answer.json()["errors"][0]["what"], sentence in failed.errors) == (True, True), failed
+    assert User.objects.count() == 2
+
+
+def test_the_name_of_an_operator_is_as_long_at_each_door() -> None:
+    assert program(ADMINISTRATOR).post("users/", username="v" * 150, roles=[]).status_code == 201
+    assert run("a2a", "users", "make", "w" * 150).code == 0
+    assert "at most 150 characters" in run("a2a", "users", "make", "x" * 151).errors

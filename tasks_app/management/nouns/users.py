@@ -16,6 +16,7 @@ from tasks_app.management.arguments import (
     read_operator,
     read_scopes,
     read_text,
+    read_user_name,
 )
 from tasks_app.management.nouns import Noun, Printer, report_unchanged
 from tasks_app.models import Task
@@ -28,7 +29,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     add_limit(verbs.add_parser("list", help="list the accounts, newest first"))
     make = verbs.add_parser("make", help="make an operator with a random password, which is printed once")
-    make.add_argument("name", type=read_name, help="the name to log in with")
+    make.add_argument("name", type=read_user_name, help="the name to log in with")
     make.add_argument(
         "--role", action="append", choices=ROLES, default=[], help="a role; may be given several times; none by default"
     )
