@@ -3,8 +3,11 @@
 import re
 from urllib.parse import urlsplit
 
-_AGENT = re.compile(r"/agents/([-a-zA-Z0-9_]+)(?:/.*)?")
-_ROOT = re.compile(r"/?|/[A-Za-z0-9._~:/-]*")
+_REST = r"(?:/[A-Za-z0-9._~:/-]*)?"
+_AGENT = re.compile(rf"/agents/([-a-zA-Z0-9_]+){_REST}")
+_ROOT = re.compile(_REST)
+_AGENTS = re.compile(r"/+agents/+[^/].*", re.IGNORECASE)
+"""Paths that seem to name an agent. A token for the whole server would be more than the client asks for."""
 
 
 def agent_of(resource: str, address: str) -> str | None:
@@ -19,6 +22,8 @@ def agent_of(resource: str, address: str) -> str | None:
         return match[1]
     if not _ROOT.fullmatch(rest):
         raise ValueError("the resource must be an address of this server, without a query or a fragment")
+    if _AGENTS.fullmatch(rest):
+        raise ValueError("the resource seems to be an agent, but no agent can have this address")
     return None
 
 

@@ -77,6 +77,20 @@ def test_a_token_is_only_for_resources_of_this_server(site: Site, resource: str)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
 
 
+@pytest.mark.parametrize("path", ["/agents/sto.ry", "/agents//story", "/Agents/story", "/agents/story/#x"])
+def test_a_wrong_address_of_an_agent_gets_no_token_for_all(site: Site, path: str) -> None:
+    answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", resource=site.url + path)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/agents", "/agents/", "/jsonrpc", "/agents/story/", "/agents/story/jsonrpc"]
+)
+def test_an_address_of_this_server_is_a_resource(site: Site, path: str) -> None:
+    answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", resource=site.url + path)
+    assert answer.status_code == 200, answer.content
+
+
 def test_tokens_and_introspections_spend_from_the_limit_of_the_principal(site: Site) -> None:
     def ask(path: str, **fields: str) -> Any:
         return site.form("busy", path, **fields)
