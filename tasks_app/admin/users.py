@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
@@ -29,6 +30,10 @@ class Audited(Selecting):
     class Media:
         css = {"all": ["taskdesk/admin.css"]}
 
+    def read_values(self, obj: Any) -> dict[str, Any]:
+        """Return the stored values of a row, from which an act has those that changed."""
+        raise NotImplementedError
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the rows for operators of all tenants, and none for others."""
         return reach.limit(request.user, super().get_queryset(request))
@@ -48,6 +53,8 @@ class Audited(Selecting):
             return super().changeform_view(request, object_id, form_url, extra_context)
         try:
             with users.keeping_a_giver(read_operator(request)):
+                row = self.get_object(request, unquote(object_id)) if object_id else None
+                request.former = self.read_values(row) if row else {}  # type: ignore[attr-defined]  # for log_change
                 return super().changeform_view(request, object_id, form_url, extra_context)
         except users.UserRefused as refusal:
             list(messages.get_messages(request))  # Reading drops the message of success, which is not true any more.
@@ -55,10 +62,18 @@ class Audited(Selecting):
             return HttpResponseRedirect(request.get_full_path())
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
-        record_acts(read_operator(request), "add", Change(obj))
+        record_acts(read_operator(request), "add", Change(obj, {}, self.read_values(obj)))
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
-        record_acts(read_operator(request), "change", Change(obj, {}, {"changes": message}))
+        self.record_change(request, obj, changes=message)
+
+    def record_change(self, request: HttpRequest, obj: Model, **more: Any) -> None:
+        """Record the act of a change, with the values that differ from those before the form was saved."""
+        former: dict[str, Any] = getattr(request, "former", {})
+        values = self.read_values(obj)
+        names = [name for name, value in former.items() if values[name] != value]
+        before, after = ({name: each[name] for name in names} for each in (former, values))
+        record_acts(read_operator(request), "change", Change(obj, before, after | more))
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:  # type: ignore[override]  # no LogEntry
         record_acts(read_operator(request), "delete", *(Change(row) for row in queryset))
@@ -102,9 +117,16 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
             return False
         return super().has_change_permission(request, obj)
 
+    def read_values(self, obj: User) -> dict[str, Any]:
+        columns = ("email", "first_name", "last_name", "is_active", "is_staff", "is_superuser")
+        values = {name: getattr(obj, name) for name in columns}
+        groups = sorted(Group.objects.filter(user=obj).values_list("name", flat=True))
+        return values | {"groups": groups, "permissions": _names(obj.user_permissions)} | users.describe_reach(obj)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        # Roles are given by administrators, but only a superuser makes another, or gives single permissions.
-        fields = super().get_readonly_fields(request, obj)
+        # Roles are given by administrators, but only a superuser makes another, or gives single permissions. A name
+        # stays, because acts name their operator: another person could get the former name.
+        fields = (*super().get_readonly_fields(request, obj), *(("username",) if obj else ()))
         return fields if getattr(request.user, "is_superuser", False) else (*fields, "is_superuser", "user_permissions")
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> None:  # type: ignore[override]  # no LogEntry
@@ -112,7 +134,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         match = request.resolver_match
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
         tokens = users.revoke_tokens(obj) if is_new_password or not obj.is_active else 0
-        record_acts(read_operator(request), "change", Change(obj, {}, {"changes": message, "tokens": tokens}))
+        self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")
     def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
@@ -194,4 +216,10 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
 
 @admin.register(Group)
 class OperatorGroupAdmin(Audited, GroupAdmin):
-    pass
+    def read_values(self, obj: Group) -> dict[str, Any]:
+        return {"name": obj.name, "permissions": _names(obj.permissions)}
+
+
+def _names(permissions: Any) -> list[str]:
+    """Return permissions by their names, such as tasks_app.view_task."""
+    return sorted(f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))

@@ -3,10 +3,11 @@
 import importlib
 from typing import Any
 
+import orjson
 import pytest
 from django.apps import apps
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError
 from django.test import Client
@@ -14,7 +15,7 @@ from django.urls import reverse
 
 from tasks_app.models import Act, ApiKey, Principal, Task, Tenant
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
-from tasks_app.operators.roles import AUDITOR
+from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tests.operators.people import program
 from tests.support.commands import printed
 from tests.support.operators import task
@@ -122,6 +123,38 @@ def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> 
         ("delete", "group", "viewers"),
     ]
     assert not LogEntry.objects.exists()
+
+
+def test_the_act_of_a_form_has_the_rights_before_and_after(admin: Client) -> None:
+    otto, acme = User.objects.create_user("otto", is_staff=True), Tenant.objects.create(name="acme")
+    otto.groups.add(Group.objects.get(name=AUDITOR))
+    form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
+    form |= {"is_active": "on", "groups": [Group.objects.get(name=ADMINISTRATOR).pk]}
+    form |= {"reach-TOTAL_FORMS": "1", "reach-INITIAL_FORMS": "0", "reach-0-tenants": [acme.pk]}
+    assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
+    act = Act.objects.get()
+    before, after = orjson.loads(act.before), orjson.loads(act.after)
+    assert before == {"groups": [AUDITOR], "tenants": None, "all_tenants": None, "agents": None}
+    assert (after["groups"], after["tenants"], after["all_tenants"]) == ([ADMINISTRATOR], ["acme"], False)
+    group, see = Group.objects.create(name="night"), Permission.objects.get(codename="view_task")
+    admin.post(reverse("admin:auth_group_change", args=[group.pk]), {"name": "day", "permissions": [see.pk]})
+    act = Act.objects.latest("pk")
+    assert orjson.loads(act.before) == {"name": "night", "permissions": []}
+    assert orjson.loads(act.after) | {"changes": 0} == {
+        "name": "day",
+        "permissions": ["tasks_app.view_task"],
+        "changes": 0,
+    }
+
+
+def test_an_operator_keeps_the_name_by_which_acts_tell_them(admin: Client) -> None:
+    otto = User.objects.create_user("otto", is_staff=True)
+    form = {"username": "eve", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_active": "on"}
+    form |= {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
+    page = reverse("admin:auth_user_change", args=[otto.pk])
+    assert 'name="username"' not in admin.get(page).content.decode()
+    assert admin.post(page, form).status_code == 302
+    assert User.objects.get(pk=otto.pk).username == "otto"
 
 
 def test_the_page_of_a_row_leads_to_what_was_done_to_it(admin: Client, key: ApiKey) -> None:
