@@ -36,10 +36,14 @@ class HasPermission(BasePermission):
         user: Any = request.user
         if not user or not user.is_authenticated:
             return False
-        name = view.permission_name()
-        if not user.has_perm(name):
-            raise PermissionDenied(f"{user.get_username()} has not the permission {name}, which this needs.")
+        check_permission(user, view.permission_name())
         return True
+
+
+def check_permission(user: Any, name: str) -> None:
+    """Check that the user has a permission. Raises PermissionDenied with its name."""
+    if not user.has_perm(name):
+        raise PermissionDenied(f"{user.get_username()} has not the permission {name}, which this needs.")
 
 
 def _time_of(values: dict[str, str], name: str) -> datetime | None:

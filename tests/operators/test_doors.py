@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.utils import flatten_fieldsets
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.management import get_commands, load_command_class
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
@@ -16,9 +16,10 @@ from django.urls import reverse
 from tasks_app.api.resources import RESOURCES
 from tasks_app.models import Act, ApiKey, OperatorReach, OperatorToken, Principal, Process, Tenant
 from tasks_app.operators import tokens
+from tasks_app.operators.keys import make_key
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
-from tests.operators.people import operator
+from tests.operators.people import OPS, operator, program
 from tests.support.callers import find_caller
 from tests.transports.admin.pages import every_page, registered, verbs_of_actions
 
@@ -224,3 +225,30 @@ def test_a_token_is_made_and_revoked_in_the_admin() -> None:
 def test_every_page_has_a_resource_or_a_reason() -> None:
     assert Process in registered()
     assert all(len(reason) > 20 for reason in NO_RESOURCE.values())
+
+
+def test_the_api_asks_for_the_permissions_that_the_admin_asks_for(client: Client, olga: Principal) -> None:
+    """A group of one's own may have the permission to revoke keys alone, or to make users alone."""
+    robot, key = program(), make_key(OPS, "olga", tenant="acme", scopes="tasks:read")[0]
+    client.force_login(robot.user)
+
+    def allow(*names: str) -> None:
+        robot.user.user_permissions.set(Permission.objects.filter(codename__in=names))
+
+    def rotate() -> tuple[int, int]:
+        form = {"action": "rotate", "_selected_action": [key.pk]}
+        page = client.post(reverse("admin:tasks_app_apikey_changelist"), form)
+        return page.status_code, robot.post(f"keys/{key.pk}/rotate/").status_code
+
+    allow("view_apikey", "change_apikey")
+    assert rotate() == (302, 403), "the list of the admin does not have the action"
+    allow("view_apikey", "change_apikey", "add_apikey")
+    assert rotate() == (200, 200)
+
+    wish = {"username": "vera", "roles": [ADMINISTRATOR], "all_tenants": True}
+    allow("add_user")
+    assert client.get(reverse("admin:auth_user_add")).status_code == 403
+    assert "auth.change_user" in robot.post("users/", **wish).json()["detail"]
+    allow("add_user", "change_user")
+    assert client.get(reverse("admin:auth_user_add")).status_code == 200
+    assert robot.post("users/", **wish).status_code == 201

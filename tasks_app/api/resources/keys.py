@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.problems import Refused, refuse_by
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resource import Resource, Row, check_permission
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ApiKey
 from tasks_app.operators.audit import Operator
@@ -76,6 +76,9 @@ class Keys(Resource):
     @verb(body=Rotation)
     def rotate(self, row: ApiKey, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make a key with the rights of this one, which expires after the overlap. The answer has the new key."""
+        check_permission(
+            self.request.user, "tasks_app.add_apikey"
+        )  # It makes a key, which who may revoke keys may not.
         self.check_scopes(row.scopes)
         try:
             new, key = rotate_key(operator, row, values["overlap_hours"])

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 
 from tasks_app.api.problems import check_done
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resource import Resource, Row, check_permission
 from tasks_app.api.verbs import Body, verb
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
@@ -70,6 +70,7 @@ class Users(Resource):
     @verb(permission="add", body=NewUser, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make an operator with a random password, which is in the answer and in no later one."""
+        check_permission(self.request.user, "auth.change_user")  # It gives roles, as `role` does.
         if not reach_of(self.request.user).is_whole:
             raise PermissionDenied("Operators of some tenants make no others: ask one who sees every tenant.")
         name, email, roles = (values.pop(name) for name in ("username", "email", "roles"))
