@@ -76,9 +76,8 @@ class Keys(Resource):
     @verb(body=Rotation)
     def rotate(self, row: ApiKey, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Make a key with the rights of this one, which expires after the overlap. The answer has the new key."""
-        check_permission(
-            self.request.user, "tasks_app.add_apikey"
-        )  # It makes a key, which who may revoke keys may not.
+        # It makes a key. An operator who may revoke keys need not have that right.
+        check_permission(self.request.user, "tasks_app.add_apikey")
         self.check_scopes(row.scopes)
         try:
             new, key = rotate_key(operator, row, values["overlap_hours"])
