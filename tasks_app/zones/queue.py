@@ -18,7 +18,6 @@ import msgspec
 from cryptography.fernet import Fernet, InvalidToken
 from kombu import Connection, Consumer, Producer
 from kombu import Queue as BrokerQueue
-from kombu.exceptions import OperationalError
 from msgspec import Struct
 
 from tasks_app.zones.carriers import NoAnswer
@@ -32,6 +31,8 @@ LOST_AFTER = 15
 """Seconds after which Redis gives a message that was not acknowledged to another worker."""
 LOOK = 0.5
 """Seconds between two looks at whether the worker shall stop."""
+SOCKET_SECONDS = 5.0
+"""Seconds that Redis may take for one answer. By default kombu waits for ever."""
 
 
 class Sealed(Struct, frozen=True):
@@ -47,7 +48,9 @@ def cipher_of(secret: str) -> Fernet:
 
 
 def _connect(url: str) -> Connection:
-    return Connection(url, connect_timeout=5, transport_options={"visibility_timeout": LOST_AFTER})
+    limits = {"socket_timeout": SOCKET_SECONDS, "socket_connect_timeout": SOCKET_SECONDS}
+    options = {"visibility_timeout": LOST_AFTER, "socket_keepalive": True, **limits}
+    return Connection(url, connect_timeout=SOCKET_SECONDS, transport_options=options)
 
 
 class Queue:
@@ -84,8 +87,9 @@ class Queue:
                             connection.drain_events(timeout=LOOK)
                 with suppress(Exception):
                     home(channel).delete()
-        except (OperationalError, OSError) as error:
-            raise NoAnswer(f"the broker: {type(error).__name__}") from error
+        except Exception as error:  # each broker has errors of its own, and an answer that has come is kept
+            if not answers:
+                raise NoAnswer(f"the broker: {type(error).__name__}") from error
         if not answers:
             raise NoAnswer(f"no worker has answered within {PATIENCE:g} s")
         try:
@@ -112,7 +116,7 @@ class QueueDoor:
             try:
                 with _connect(self.url) as connection, connection.channel() as channel:
                     self._answer_all(connection, channel)
-            except (OperationalError, OSError) as error:
+            except Exception as error:  # noqa: BLE001  # each broker has errors of its own, and none ends the door
                 log.warning("the queue of zones: %s; trying again", type(error).__name__)
                 self.stopping.wait(LOOK)
 
@@ -128,7 +132,7 @@ class QueueDoor:
     def _answer(self, channel: Any, message: Any) -> None:
         """Answer one message. One that cannot be unsealed is dropped: its sender has another secret."""
         try:
-            call = msgspec.msgpack.decode(self.cipher.decrypt(bytes(message.body)), type=Sealed)
+            call = msgspec.msgpack.decode(self.cipher.decrypt(message.body), type=Sealed)
         except (InvalidToken, msgspec.DecodeError):
             log.warning("a message in the queue of zones was sealed under another A2A_ZONE_SECRET, and is dropped")
             message.ack()

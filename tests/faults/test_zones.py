@@ -1,4 +1,4 @@
-"""Two zones as processes: over a queue whose execution is killed or frozen, and over HTTPS with certificates."""
+"""Two zones as processes: over a queue that is killed, or whose execution is, and over HTTPS with certificates."""
 
 import asyncio
 import shutil
@@ -18,6 +18,7 @@ from tests.support.tls import certificate, tls_front
 pytestmark = pytest.mark.fault
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.zone_agents", "A2A_DEFAULT_AGENT": "answers"}
 ANSWER = "attempt {} and ended"
+SECRET = "a secret of both zones"
 
 
 class Zones(NamedTuple):
@@ -29,7 +30,7 @@ class Zones(NamedTuple):
 
 @pytest.fixture
 async def zones(start: Start, nodes: list[Node], redis: Redis, tmp_path: Path, migrated_file: Path) -> Zones:
-    queue = {"A2A_ZONE_QUEUE": redis.url, "A2A_ZONE_SECRET": "a secret of both zones"}
+    queue = {"A2A_ZONE_QUEUE": redis.url, "A2A_ZONE_SECRET": SECRET}
     execution = Execution(tmp_path / "execution", **SHARED, **SHORT, **AGENTS, **queue)
     nodes.append(execution)
     shutil.copy(migrated_file, execution.folder)
@@ -109,6 +110,21 @@ async def test_a_call_without_an_answer_is_sent_again_and_executed_once(zones: Z
         task = await ended(caller, task_id, 2 * PATIENCE)
     assert (state(task), answer(task)) == ("TASK_STATE_COMPLETED", ANSWER.format(1))
     assert rows(zones.execution, "select state from tasks_app_task") == [("completed",)]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ZONE-10")
+async def test_both_zones_go_on_when_their_broker_comes_back(zones: Zones, redis: Redis) -> None:
+    async with client(zones.verification) as caller:
+        first = await ended(caller, await asked(caller, "before"))
+        redis.kill()
+        task_id = await asked(caller, "meanwhile")
+        await zones.verification.logs("the execution zone gave no answer to execute_task")
+        await zones.execution.logs("the queue of zones: ConnectionError; trying again")
+        redis.start()
+        tasks = [first, await ended(caller, task_id, 2 * PATIENCE), await ended(caller, await asked(caller, "after"))]
+    assert [(state(task), answer(task)) for task in tasks] == [("TASK_STATE_COMPLETED", ANSWER.format(1))] * 3
+    assert rows(zones.execution, "select state from tasks_app_task") == [("completed",)] * 3
 
 
 # ------------------------------------------------------------------ HTTPS
