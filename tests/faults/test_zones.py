@@ -4,12 +4,15 @@ import asyncio
 import shutil
 import signal
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
 import pytest
 
+from tasks_app.zones.queue import Queue
 from tests.faults.clients import PATIENCE, Client, client, ended, state, words
 from tests.faults.conftest import NEW_KEY, SHARED, SHORT, Start, shell
 from tests.faults.nodes import KEY, Execution, Node, Redis
@@ -125,6 +128,45 @@ async def test_both_zones_go_on_when_their_broker_comes_back(zones: Zones, redis
         tasks = [first, await ended(caller, task_id, 2 * PATIENCE), await ended(caller, await asked(caller, "after"))]
     assert [(state(task), answer(task)) for task in tasks] == [("TASK_STATE_COMPLETED", ANSWER.format(1))] * 3
     assert rows(zones.execution, "select state from tasks_app_task") == [("completed",)] * 3
+
+
+async def again(zones: Zones, **settings: str) -> Execution:
+    """Start the execution zone again, with other settings."""
+    zones.execution.kill()
+    zones.execution.settings.update(settings)
+    return await zones.execution.start()
+
+
+@asynccontextmanager
+async def waiting(redis: Redis, execution: Execution, **params: str) -> AsyncIterator[asyncio.Task[bytes]]:
+    """Give a call through the queue that waits for a task, which is at work."""
+    facts = {"channel": "C1", "text": "hello", "bot_token": "none"}
+    call = {"jsonrpc": "2.0", "id": "1", "method": "execute_task", "params": facts | params}
+    work = asyncio.create_task(Queue(redis.url, SECRET, KEY).carry(orjson.dumps(call)))
+    async with asyncio.timeout(PATIENCE):
+        while not rows(execution, "select id from tasks_app_task where state = 'working'"):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    yield work
+    work.cancel()
+
+
+async def test_neither_a_call_that_waits_nor_a_thread_holds_up_the_end_of_an_execution_zone(
+    zones: Zones, redis: Redis
+) -> None:
+    execution = await again(zones, A2A_GRACE_SECONDS="1")
+    async with waiting(redis, execution, agent="stubborn") as work:
+        assert await execution.stop(signal.SIGTERM) == 0
+        reply = orjson.loads(await work)
+    assert reply["error"]["data"]["reason"] == "UNAVAILABLE"
+    assert "Traceback" not in execution.log
+
+
+async def test_the_second_signal_ends_an_execution_zone_at_once(zones: Zones, redis: Redis, tmp_path: Path) -> None:
+    execution = await again(zones, A2A_GRACE_SECONDS="60")
+    async with waiting(redis, execution, text=str(tmp_path / "calls")):
+        execution.tell(signal.SIGTERM)
+        await execution.logs("1 runs have 60 s to end")
+        assert await execution.stop(signal.SIGTERM) == 1
 
 
 # ------------------------------------------------------------------ HTTPS

@@ -1,7 +1,9 @@
 """manage.py execution: the execution zone behind a broker, without HTTP."""
 
 import asyncio
+import logging
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -11,7 +13,13 @@ from django.core.management.base import CommandError
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.process import services
 from tasks_app.process.main_loop import run_to_end
+from tasks_app.runner.fork_server import leave
+from tasks_app.runner.runner import runner
 from tasks_app.zones.queue import QueueDoor
+
+log = logging.getLogger(__name__)
+PATIENCE = 1.0
+"""Seconds for which a call that waits for its task may go on after the order to stop."""
 
 
 class Command(DatabaseCommand):
@@ -23,11 +31,22 @@ class Command(DatabaseCommand):
             raise CommandError("A2A_ZONE_QUEUE and A2A_ZONE_SECRET are not set: both zones need the same ones.")
         self.check(include_deployment_checks=True, tags=["start"], databases=["default"])
         run_to_end(None, self._serve())
+        # All data is written by now. A normal exit would wait for sync agents that hang.
+        sys.stdout.flush()
+        logging.shutdown()
+        leave(runner.exit_code)
 
     async def _serve(self) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+        def stop(name: str) -> None:
+            if stopping.is_set():
+                log.warning("%s again: leaving at once", name)
+                leave(1)
+            stopping.set()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, stop, signal.Signals(number).name)
         await asyncio.to_thread(services.start)
         door = QueueDoor(settings.A2A_ZONE_QUEUE, settings.A2A_ZONE_SECRET, loop)
         thread = threading.Thread(target=door.run, name="zone queue")
@@ -36,5 +55,7 @@ class Command(DatabaseCommand):
         self.stdout.flush()
         await stopping.wait()
         door.stopping.set()
+        await asyncio.to_thread(thread.join, PATIENCE)
+        services.drain()
         await asyncio.to_thread(thread.join)
         await asyncio.to_thread(services.stop)
