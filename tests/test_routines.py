@@ -41,6 +41,34 @@ def test_a_routine_goes_on_after_a_round_that_calls_sys_exit(settings: Any, capl
     assert "exiting failed; trying again in 0.01 s" in caplog.text
 
 
+class Lasts(Routine):
+    """A routine whose round goes on until another routine is told to stop."""
+
+    name = "lasts"
+    title = "lasting"
+    at_once = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other: Routine = self
+        self.began = threading.Event()
+        self.has_heard = False
+
+    def run_round(self) -> None:
+        self.began.set()
+        self.has_heard = self.other.stopping.wait(PATIENCE / 2)
+
+
+def test_the_last_rounds_of_all_routines_end_at_the_same_time() -> None:
+    first, last = Lasts(), Lasts()
+    first.other, last.other = last, first
+    for routine in (first, last):
+        routine.start()
+        assert routine.began.wait(PATIENCE)
+    services._stop_in_turn([first, last])
+    assert last.has_heard, "the one that is stopped first did not wait alone"
+
+
 def test_a_routine_whose_thread_has_ended_is_a_trouble_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     routine, sentence = Exits(), "exiting: its thread has ended; restart the process"
     with monkeypatch.context() as patch:

@@ -145,13 +145,14 @@ class Bridge:
         return [f"lane {name}: the oldest work in it waits for {wait:.0f} s" for name, wait in waits if wait > seconds]
 
     def stop(self) -> None:
-        """End the lanes once their queues are empty."""
+        """End the lanes once their queues are empty. A database that hangs has all of them wait at the same time."""
         with self.starting:
             lanes, self.lanes = list(self.lanes.values()), {}
         for lane in lanes:
             lane.stop()
+        ends = time.monotonic() + settings.A2A_GRACE_SECONDS + 20
         for lane in lanes:
-            lane.join(settings.A2A_GRACE_SECONDS + 20)
+            lane.join(max(0.0, ends - time.monotonic()))
 
 
 def _refuse(refusals: Refusals) -> None:

@@ -7,6 +7,7 @@ import atexit
 import gc
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Literal, Protocol, assert_never
 
 from django.conf import settings
@@ -171,9 +172,7 @@ def stop() -> None:
     atexit.unregister(stop)
     # Hints go out until the end: released tasks are offered to other workers, and readers elsewhere hear of them.
     late = [service for service in services if service in (broadcast, celery)]
-    for service in reversed(services):
-        if service not in late:
-            service.stop()
+    _stop_in_turn([service for service in services if service not in late])
     tally.drain(settings.A2A_CALL_SECONDS)
     recorder.offer()
     if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
@@ -182,4 +181,17 @@ def stop() -> None:
     advances.forget()
     bridge.stop()
     for service in reversed(late):
+        service.stop()
+
+
+def _stop_in_turn(services: Sequence[Service]) -> None:
+    """Stop the services in the reverse order of their start.
+
+    All routines hear of it first. While the database hangs, each waits for an answer in its last round, and they wait
+    at the same time then, not one after the other.
+    """
+    for service in services:
+        if isinstance(service, Routine):
+            service.stopping.set()
+    for service in reversed(services):
         service.stop()

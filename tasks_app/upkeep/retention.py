@@ -43,6 +43,8 @@ class Retention(Routine):
         try:
             while busy and not self.stopping.is_set() and not clock_doubts():
                 for kind_pass in list(busy):
+                    if self.stopping.is_set():
+                        return
                     if (pause := kind_pass.advance()) is None:
                         process_row.lag = None
                         return

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from django.db import IntegrityError
 from a2a.errors import RateLimited
 from a2a.requests import CancelTask
 from tasks_app.callers.access import sight
-from tasks_app.database.bridge import bridge
+from tasks_app.database.bridge import Bridge, bridge
 from tasks_app.database.groups import do_group
-from tasks_app.database.lanes import GROUP, take
+from tasks_app.database.lanes import GROUP, Lane, take
 from tasks_app.database.waits import Entry
 from tasks_app.database.work import Do, DoAlone, DoSlowly, Elsewhere
 from tasks_app.event_log import Appended, KeyTarget, ReadTask, read_many
@@ -149,6 +150,27 @@ def test_a_stopped_bridge_finishes_what_waits_and_starts_again(owner: Person) ->
     bridge.stop()
     assert done == list(range(100))
     assert bridge.do(Do(lambda: "again")) == "again"
+
+
+class Stuck(Lane):
+    """A lane whose thread does not end. The clock goes on while it is waited for."""
+
+    def __init__(self, now: list[float], waits: list[float]) -> None:
+        super().__init__("stuck", do_group, most=1)
+        self.now, self.waits = now, waits
+
+    def join(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now[0] += seconds
+
+
+def test_a_bridge_whose_lanes_all_hang_waits_for_them_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waits = [0.0], list[float]()
+    one = Bridge()
+    one.lanes = {name: Stuck(now, waits) for name in ("read", "write", "slow")}
+    monkeypatch.setattr("tasks_app.database.bridge.time", SimpleNamespace(monotonic=lambda: now[0]))
+    one.stop()
+    assert waits == [django_settings.A2A_GRACE_SECONDS + 20, 0.0, 0.0]
 
 
 def test_a_caller_that_has_left_is_no_trouble(owner: Person) -> None:

@@ -251,6 +251,18 @@ def test_a_kind_of_row_that_fails_holds_up_no_other(owner: Person, monkeypatch: 
     assert troubles() == []
 
 
+def test_a_round_goes_on_to_no_other_kind_when_its_process_stops(owner: Person) -> None:
+    def stop(before: datetime, place: str, rows: int) -> Portion:
+        retention.stopping.set()
+        raise OperationalError("the database does not answer")
+
+    fill(owner, 1, 40 * DAY)
+    retention = Retention()
+    retention.passes[0].deletion.kind = replace(retention.passes[0].deletion.kind, delete=stop)
+    retention.run_round()
+    assert left() == all_of(1)
+
+
 def test_a_time_that_cannot_be_reckoned_holds_up_no_other(owner: Person, settings: Any) -> None:
     settings.A2A_KEY_HOURS = 99_999_999
     fill(owner, 1, 40 * DAY)
