@@ -1,9 +1,12 @@
 """`manage.py a2a purge`: old rows are deleted at once, while servers run, with progress as JSON lines."""
 
+import signal
 import time
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from django.core.management.base import CommandError
 
@@ -61,9 +64,23 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             printer.print_line({"rows": name, "before": until, "would_delete": count(ROW_KINDS[name], until)})
         return
     purge = Purge(bounds, read_operator(options))
-    with purge.recorded():
+    with _exit_at_sigterm(), purge.recorded():
         for name in names:
             _purge(printer, purge, name)
+
+
+@contextmanager
+def _exit_at_sigterm() -> Iterator[None]:
+    """Have SIGTERM raise SystemExit, so that the act is recorded. By default the signal ends a process at once."""
+
+    def leave(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _bound_of(kind: RowKind, before: datetime | None) -> datetime:
