@@ -18,7 +18,15 @@ from msgspec.structs import replace
 
 from a2a.answers import Answer
 from a2a.dialects.json.json_1_0 import decode_message, task_of
-from a2a.errors import Error, Internal, RateLimited, TaskNotCancelable, TaskNotFound, Unavailable
+from a2a.errors import (
+    Error,
+    IdempotencyConflict,
+    Internal,
+    RateLimited,
+    TaskNotCancelable,
+    TaskNotFound,
+    Unavailable,
+)
 from a2a.events import Event
 from a2a.requests import CancelTask, Priority, SendMessage
 from a2a.states import INTERRUPTED, TERMINAL
@@ -30,13 +38,14 @@ from tasks_app.callers.access import sight
 from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
-from tasks_app.event_log import Append, ReadTask, change
+from tasks_app.event_log import Append, FindKey, ReadTask, change
 from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.operations.operation import Context
+from tasks_app.operations.repeat import key_of
 from tasks_app.operations.tasks import is_shown
 
 log = logging.getLogger(__name__)
@@ -198,18 +207,40 @@ async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
 async def _send(turn: Turn, item: BatchItem) -> str | Error:
     """Make the task of an item, or find the one that a process made which died. Return its id, or the error."""
     try:
-        async with limits.paid(turn.caller, cost_of_send()):
-            request = _request(turn, item, await _message(turn, item))
-            answer = await _perform(request, Context(caller=turn.caller))
-        if not isinstance(answer, Answer) or answer.task is None:
-            raise TypeError(f"an item that is queued gave {answer!r} in place of a task")
+        return await _make_or_find(turn, item)
     except Error as error:
         return error
     except Exception as error:  # a fault ends this item alone; logged with its reference
         reference = secrets.token_hex(6)
         log.error("%s/%s failed, reference %s", turn.id, item.place, reference, exc_info=error)
         return Internal(reference=reference)
+
+
+async def _make_or_find(turn: Turn, item: BatchItem) -> str:
+    try:
+        async with limits.paid(turn.caller, cost_of_send()):
+            request = _request(turn, item, await _message(turn, item))
+            answer = await _perform(request, Context(caller=turn.caller))
+    except (IdempotencyConflict, TaskNotFound):
+        # A process may have sent this item and died, and the task that it is about has changed since, or is gone. Then
+        # the message cannot be made again as it was, but its id leads to its task.
+        if item.about is None or (former := await _find_former(turn, item)) is None:
+            raise
+        return former
+    if not isinstance(answer, Answer) or answer.task is None:
+        raise TypeError(f"an item that is queued gave {answer!r} in place of a task")
     return answer.task.id
+
+
+async def _find_former(turn: Turn, item: BatchItem) -> str | None:
+    """Return the task that an item has become already, if any."""
+    key = FindKey(owner_id=turn.caller.owner_id, key=key_of(_message_id(turn, item)))
+    target = await bridge.ask(key, settings.A2A_LEASE_SECONDS)
+    return target.task_id if target is not None else None
+
+
+def _message_id(turn: Turn, item: BatchItem) -> str:
+    return f"{turn.id}/{item.place}"
 
 
 def _request(turn: Turn, item: BatchItem, message: Message) -> SendMessage:
@@ -226,7 +257,7 @@ def _request(turn: Turn, item: BatchItem, message: Message) -> SendMessage:
 
 async def _message(turn: Turn, item: BatchItem) -> Message:
     """Return the message of an item: its own, or one with what its task has given. Raises TaskNotFound."""
-    message_id = f"{turn.id}/{item.place}"
+    message_id = _message_id(turn, item)
     if item.message is not None:
         return replace(decode_message(orjson.loads(item.message)), message_id=message_id)
     task_id = item.about or ""

@@ -153,15 +153,12 @@ def test_no_more_items_are_at_work_than_the_call_says(owner: Person) -> None:
     assert Batch.objects.get().due_at is None
 
 
-def test_a_keeper_that_dies_between_any_two_steps_makes_no_item_twice(
-    owner: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch = execute(owner, "a", "b", "c")
-    real = batch_keeper.rows.attach
-    deaths = iter([True, False, True, False])
+def die_before_the_tasks_are_noted(monkeypatch: pytest.MonkeyPatch, *deaths: bool) -> None:
+    """Begin with the batch, and die after the items are sent. `deaths` says whether each step after that dies, too."""
+    real, dies = batch_keeper.rows.attach, iter([True, *deaths])
 
     def attach(*values: Any) -> None:
-        if next(deaths, False):
+        if next(dies, False):
             raise RuntimeError("the process dies before it has noted the tasks")
         real(*values)
 
@@ -170,9 +167,33 @@ def test_a_keeper_that_dies_between_any_two_steps_makes_no_item_twice(
     (turn,) = take_turns(1, ())
     with pytest.raises(RuntimeError):
         async_to_sync(advance)(turn)
+
+
+def test_a_keeper_that_dies_between_any_two_steps_makes_no_item_twice(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = execute(owner, "a", "b", "c")
+    die_before_the_tasks_are_noted(monkeypatch, False, True, False)
     task = ended(owner, batch.id)
     assert [result["output"] for result in results(task)] == [["a"], ["b"], ["c"]]
     assert Task.objects.filter(agent="form-coroutine").count() == 3
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+def test_an_item_about_a_task_that_changes_is_found_after_its_keeper_has_died(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    given = sent(owner, "as it was", agent="asks")
+    batch = execute(owner, BatchInput(task_id=given.id))
+    die_before_the_tasks_are_noted(monkeypatch)
+    if is_deleted:
+        Task.objects.get(pk=given.id).delete()
+    else:
+        sent(owner, message("as it is", task_id=given.id))
+    task = ended(owner, batch.id)
+    (result,) = results(task)
+    assert (result["state"], result["output"]) == ("completed", ["as it was"])
+    assert Task.objects.get(agent="form-coroutine").pk == result["taskId"]
 
 
 @pytest.mark.requirement("SPARC-12")
