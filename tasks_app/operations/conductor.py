@@ -17,16 +17,18 @@ from a2a.requests import SendMessage
 from a2a.states import TERMINAL
 from a2a.types import Message, Role
 from a2a.workflows import Phase
-from tasks_app.callers.access import caller_of_work
+from tasks_app.callers.access import Caller, caller_of_work
 from tasks_app.callers.permissions import check_permission
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
+from tasks_app.event_log import FindKey, ReadHead
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
+from tasks_app.operations.repeat import key_of
 from tasks_app.operations.workflows import agent_of, settle_ended
 from tasks_app.workflows import log as rows
 
@@ -77,11 +79,31 @@ class Conductor(Rounds):
 async def _begin(row: Workflow) -> str:
     """Send the message of an execution to the agent of the current phase, and add the task to the phase."""
     phase, caller = Phase(row.phase), caller_of_work(row)
+    tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
+    message_id = _message_id(row.pk, phase, tries)
+    task_id, agent = await _find_former(caller, message_id) or await _send(row, phase, caller, message_id)
+    await bridge.ask(Do(partial(rows.add_task, row.pk, phase, task_id, agent, is_executed=True)))
+    return task_id
+
+
+async def _find_former(caller: Caller, message_id: str) -> tuple[str, str] | None:
+    """Return the task and its agent if a process has sent the message and died.
+
+    To send it again would be a conflict if the phase has another agent in this process, as after a deployment.
+    """
+    target = await bridge.ask(FindKey(owner_id=caller.owner_id, key=key_of(message_id)))
+    if target is None or target.task_id is None:
+        return None
+    head = await bridge.ask(ReadHead(task_id=target.task_id, sight=None))
+    return (head.task_id, head.agent) if head is not None else None
+
+
+async def _send(row: Workflow, phase: Phase, caller: Caller, message_id: str) -> tuple[str, str]:
+    """Send the message to the agent of the phase; return the task and the agent."""
     check_permission(caller, "phase", phase.value)
     agent = row.address or agent_of(caller, phase, tuple(orjson.loads(row.agent_types))).name
-    tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
     message = Message(
-        message_id=_message_id(row.pk, phase, tries),
+        message_id=message_id,
         role=Role.USER,
         parts=tuple(decode_part(part) for part in orjson.loads(row.message)),
         context_id=row.context_id,
@@ -92,9 +114,7 @@ async def _begin(row: Workflow) -> str:
         result = await perform(request, Context(caller=caller))
     if not isinstance(result, Answer) or result.task is None:
         raise TypeError("a queued send that returns at once gives a task")
-    add = partial(rows.add_task, row.pk, phase, result.task.id, agent, is_executed=True)
-    await bridge.ask(Do(add))
-    return result.task.id
+    return result.task.id, agent
 
 
 def _message_id(workflow_id: str, phase: Phase, tries: int) -> str:

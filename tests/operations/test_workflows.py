@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from msgspec.structs import replace
 
+from a2a.agents import registry
 from a2a.errors import (
     InvalidParams,
     MissingScope,
@@ -295,7 +296,10 @@ def test_two_conductors_begin_each_task_once(owner: Person, service: None) -> No
     assert PhaseTask.objects.count() == Task.objects.count() == 5
 
 
-def test_a_step_taken_twice_begins_one_task(owner: Person, service: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("agent", [None, "echo"], ids=["the same agents", "other agents"])
+def test_a_step_taken_twice_begins_one_task(
+    owner: Person, service: None, monkeypatch: pytest.MonkeyPatch, agent: str | None
+) -> None:
     """The process that took it first died before it could add the task to the phase."""
 
     def die(*arguments: Any, **options: Any) -> None:
@@ -309,6 +313,8 @@ def test_a_step_taken_twice_begins_one_task(owner: Person, service: None, monkey
             await Conductor().step()
         assert await bridge.ask(DoSlowly(Task.objects.count)) == 1
         await bridge.ask(DoSlowly(log.release_all))
+        if agent is not None:
+            monkeypatch.setattr("tasks_app.operations.conductor.agent_of", lambda *_: registry.get(agent))
         return await run_to_its_end(owner)
 
     found = told(story)
