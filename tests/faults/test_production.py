@@ -211,6 +211,19 @@ async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, troub
         await quick_round(caller)
 
 
+@pytest.mark.finds("broker:", "hints:")
+async def test_streams_and_waits_reach_their_ends_without_any_hint(plant: Plant) -> None:
+    web, _ = await plant.web(), await plant.worker()
+    async with client(web) as caller:
+        await quick_round(caller)
+        plant.redis.kill()
+        params = {"message": inputs(seconds=1)}
+        async with listening(caller, "SendStreamingMessage", params, agent="once") as stream:
+            await stream.end()
+        assert assert_whole(stream.frames) == await caller.get(stream.task_id)
+        await quick_round(caller)
+
+
 async def readiness(caller: Client, status: str, *, sends: bool = True) -> httpx.Response:
     """Return the answer of /readyz, once it says so; something may be sent in between, for the broker to be asked."""
     deadline = time.monotonic() + 2 * PATIENCE
