@@ -23,6 +23,8 @@ FACTS = ("channel", "thread_ts", "team_id", "user_id")
 """The params that are passed on as they came."""
 ANSWER = "answer"
 """The artifact with the text."""
+ASKED_BY = "executionTask"
+"""The member of a question's metadata that names the task of the execution zone."""
 NO_TOKEN = "none"  # noqa: S105  # the opposite of a token
 """The token of a message that came without one, in a language without tokens."""
 
@@ -52,7 +54,7 @@ class Passage:
             pause = min(2 * pause, LONGEST_PAUSE)
             result = await self._call("get_task", {"task_id": result["task_id"]})
         if result["status"] == "input_required":
-            yield self.run.ask(str(result["response_text"]))
+            yield self.run.ask(str(result["response_text"]), metadata={ASKED_BY: result["task_id"]})
             return
         if isinstance(error := result.get("error"), dict):
             failure = failure_of(error)
@@ -82,9 +84,21 @@ class Passage:
         params = await self._params(message)
         first = next(message for message in self.run.history if message.role is Role.USER)
         if first.message_id != message.message_id:
-            former = await self._call("execute_task", await self._params(first))
-            params["task_id"] = former["task_id"]
+            params["task_id"] = self._asking_task() or await self._find_task(first)
         return await self._call("execute_task", params)
+
+    def _asking_task(self) -> str | None:
+        """Return the task that has asked, as the last question names it; None before any question.
+
+        A person may answer after days. The execution zone has forgotten the key of the first message then, and would
+        execute that message again.
+        """
+        questions = (message.metadata for message in reversed(self.run.history) if message.role is Role.AGENT)
+        return next((str(metadata[ASKED_BY]) for metadata in questions if metadata and ASKED_BY in metadata), None)
+
+    async def _find_task(self, first: Message) -> str:
+        """Return the task of the first message, by its key."""
+        return str((await self._call("execute_task", await self._params(first)))["task_id"])
 
     async def _params(self, message: Message) -> Json:
         text = [part.text for part in message.parts if part.text is not None]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from a2a import errors
 from a2a.agents import agent, registry
 from a2a.run import Run
+from a2a.states import TaskState
 from tasks_app import models, run_secrets
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SECRETS
@@ -17,6 +18,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.models import IdempotencyKey
 from tasks_app.zones import registration
 from tests.conftest import PATIENCE, Person, person
+from tests.operations.asking import message, sent
 from tests.support.hand import Hand
 from tests.zones.asking import TOKEN, answers
 
@@ -54,6 +56,17 @@ def test_one_question_travels_through_both_zones(owner: Person) -> None:
     calls = models.Exchange.objects.filter(rpc_id="corr-7", method="execute_task").order_by("id")
     assert [call.door for call in calls] == ["zone", "in-process"]
     assert {row.task_id for row in models.Usage.objects.filter(correlation_id="corr-7")} == {outer.id, inner.id}
+
+
+def test_an_answer_that_comes_after_days_goes_to_the_task_that_asked(owner: Person, settings: Any) -> None:
+    settings.A2A_EXECUTION_AGENT = "asks"
+    asked = sent(owner, "the first", agent=registration.NAME)
+    assert asked.status.state is TaskState.INPUT_REQUIRED
+    IdempotencyKey.objects.all().delete()  # as retention does
+    answered = sent(owner, message("the second", task_id=asked.id))
+    assert answered.status.state is TaskState.COMPLETED
+    assert "".join(part.text or "" for part in answered.artifacts[0].parts) == "the first and the second"
+    assert sorted(models.Task.objects.values_list("agent", flat=True)) == ["asks", "execution"]
 
 
 @pytest.mark.parametrize(
