@@ -130,17 +130,27 @@ class QueueDoor:
                     connection.drain_events(timeout=LOOK)
 
     def _answer(self, channel: Any, message: Any) -> None:
-        """Answer one message. One that cannot be unsealed is dropped: its sender has another secret."""
+        """Answer one message. One that cannot be unsealed is dropped: its sender has another secret.
+
+        One that is not acknowledged comes back at once, before all others, so one without a place for its answer is
+        dropped, too.
+        """
+        body, home = message.body, message.properties.get("reply_to")
         try:
-            call = msgspec.msgpack.decode(self.cipher.decrypt(message.body), type=Sealed)
+            sealed = body if isinstance(body, str) else bytes(body)
+            call = msgspec.msgpack.decode(self.cipher.decrypt(sealed), type=Sealed)
         except (InvalidToken, msgspec.DecodeError):
             log.warning("a message in the queue of zones was sealed under another A2A_ZONE_SECRET, and is dropped")
+            message.ack()
+            return
+        if not home:
+            log.warning("a message in the queue of zones names no queue for its answer, and is dropped")
             message.ack()
             return
         work = asyncio.run_coroutine_threadsafe(answer(call.body, call.key, "queue"), self.loop)
         Producer(channel).publish(
             self.cipher.encrypt(msgspec.msgpack.encode(Sealed(work.result()))),
-            routing_key=message.properties["reply_to"],
+            routing_key=home,
             content_type="application/octet-stream",
             content_encoding="binary",
             expiration=120,

@@ -5,8 +5,11 @@ import json
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import msgspec
 import orjson
 import pytest
+from kombu import Connection, Producer
+from kombu import Queue as BrokerQueue
 
 from a2a import errors
 from a2a.run import Failure, Retry
@@ -15,9 +18,9 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.zones import execution
 from tasks_app.zones.agentcore import AgentCore
 from tasks_app.zones.carriers import Carrier, NoAnswer
-from tasks_app.zones.queue import Queue, cipher_of
+from tasks_app.zones.queue import CALLS, Queue, Sealed, cipher_of
 from tests.conftest import PATIENCE, Person
-from tests.zones.carriers import ARN, PATH, SIGNATURE, zone
+from tests.zones.carriers import ARN, PATH, SECRET, SIGNATURE, zone
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 KINDS = ("in-process", "https", "queue", "agentcore")
@@ -162,6 +165,21 @@ def test_a_message_under_another_secret_is_dropped(
         assert "sealed under another" in caplog.text
         assert carried(right, wire())["result"]["status"] == "success"
     assert TOKEN not in cipher_of("x").encrypt(wire()).decode()
+
+
+@pytest.mark.parametrize("is_sealed", [False, True], ids=["not sealed", "without a place for its answer"])
+def test_a_message_that_is_no_call_ends_no_door(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_sealed: bool
+) -> None:
+    body = cipher_of(SECRET).encrypt(msgspec.msgpack.encode(Sealed(wire(), owner.key))) if is_sealed else "hello"
+    with zone("queue", owner.key, monkeypatch) as open_carrier:
+        way = open_carrier(owner.key)
+        assert isinstance(way, Queue)
+        with Connection(way.url) as connection, connection.channel() as channel:
+            Producer(channel).publish(body, routing_key=CALLS, declare=[BrokerQueue(CALLS)])
+        assert carried(way, wire())["result"]["status"] == "success"
+    assert "is dropped" in caplog.text
+    assert models.Task.objects.count() == 1
 
 
 # --------------------------------------------------------------- the caller
