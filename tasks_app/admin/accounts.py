@@ -60,6 +60,8 @@ class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
         check_tenant(request, values["tenant"])
         values["language"] = values["language"] or None
         try:
+            if not accounts.may_register(request.user, values["issuer"]):
+                raise ValueError(accounts.NOT_YOURS)
             return accounts.add(values.pop("issuer"), values.pop("subject"), read_operator(request), **values), ""
         except ImproperlyConfigured as error:
             raise ValueError(str(error)) from None

@@ -10,12 +10,27 @@ from tasks_app.callers.access import check_language, check_tenant_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.service_accounts import CERTIFICATE, register
 from tasks_app.models import ServiceAccount
+from tasks_app.operators import reach
 from tasks_app.operators.audit import Change, Operator, record_acts
 
 KINDS_OF_SUBJECT = ("sha256:", "uri:", "dns:", "email:", "dn:")
 """The beginnings of the subjects of certificates."""
 AHEAD = timedelta(minutes=5)
 """The longest time by which a not-before may lie ahead."""
+NOT_YOURS = "Subjects of this issuer may belong to other tenants: ask an operator who sees every tenant"
+"""The refusal where `may_register` is false."""
+
+
+def may_register(user: Any, issuer: str) -> bool:
+    """Return whether an operator may register subjects of an issuer.
+
+    Unknown subjects belong to the tenant that A2A_ISSUERS names for it, and those of certificates to none. An operator
+    of another tenant who registers one would get the calls of a program that is not theirs.
+    """
+    if reach.reach_of(user).tenants is None:
+        return True
+    rules = issuers().get(issuer)
+    return rules is not None and reach.may_write(user, rules.tenant)
 
 
 def add(

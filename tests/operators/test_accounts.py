@@ -12,7 +12,7 @@ from tasks_app.api.problems import refuse_by
 from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.models import Act, Principal, ServiceAccount
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from tests.operators.people import operator, program
+from tests.operators.people import NamedReach, operator, program
 from tests.support.commands import printed, run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -98,6 +98,30 @@ def test_the_api_does_the_same_within_the_reach_and_the_role(account: ServiceAcc
     assert chief.post(f"{place}/not-before/", time="2020-01-01T00:00:00Z").status_code == 409
     assert [one["subject"] for one in chief.get("accounts/?subject=robot-8").json()["results"]] == ["robot-8"]
     assert verbs() == [("make", "a trial"), ("disable", ""), ("enable", ""), ("not-before", "")]
+
+
+@pytest.mark.parametrize(
+    ("issuer", "subject", "tenant", "code"),
+    [
+        (ISSUER, "robot-8", "default", 403),
+        (CERTIFICATE, "dns:robot.example.com", "acme", 403),
+        (ISSUER, "robot-8", "acme", 201),
+    ],
+    ids=["of another tenant", "a certificate", "their own"],
+)
+def test_operators_of_a_tenant_register_only_subjects_that_belong_to_it(
+    olga: Principal, settings: Any, issuer: str, subject: str, tenant: str, code: int
+) -> None:
+    settings.A2A_ISSUERS = {ISSUER: {"audience": "taskdesk", "tenant": tenant}}
+    reach = NamedReach(tenants=["acme"])
+    chief, body = program(ADMINISTRATOR, reach=reach), {"issuer": issuer, "principal": "olga", "tenant": "acme"}
+    assert chief.post("accounts/", **body, subject=subject).status_code == code
+    browser = Client()
+    browser.force_login(operator(ADMINISTRATOR, reach=reach))
+    form = body | {"subject": f"{subject}.two", "scopes": "tasks:read"}
+    page = browser.post(reverse("admin:tasks_app_serviceaccount_add"), form, follow=True).content.decode()
+    assert ("ask an operator who sees every tenant" in page) is (code == 403)
+    assert ServiceAccount.objects.count() == (2 if code == 201 else 0)
 
 
 def test_a_refusal_keeps_the_capitals_of_its_sentence() -> None:

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import check_done, refuse_by
+from tasks_app.api.problems import OutOfReach, check_done, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
@@ -65,6 +65,8 @@ class Accounts(Resource):
         self.check_tenant(values["tenant"])
         self.check_scopes(values["scopes"])
         try:
+            if not accounts.may_register(self.request.user, values["issuer"]):
+                raise OutOfReach(f"{accounts.NOT_YOURS}.")
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
         except (ValueError, ImproperlyConfigured) as error:
             raise ValidationError(f"{error}.") from None

@@ -16,7 +16,8 @@ from tests.operators.people import operator
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 LIMIT = {"tenant": "acme", "principal": "", "per_minute": "600", "burst": "", "reason": "a test"}
-ROBOT = {"issuer": CERTIFICATE, "subject": "dns:robot.example", "principal": "robot", "tenant": "acme"}
+ISSUER = "https://id.example.com"
+ROBOT = {"issuer": ISSUER, "subject": "robot-7", "principal": "robot", "tenant": "acme"}
 ACCOUNT = ROBOT | {"scopes": "tasks:read", "language": "", "reason": "a test"}
 
 
@@ -29,6 +30,11 @@ class Form(NamedTuple):
 
 
 FORMS = [Form(RateLimit, LIMIT, "set"), Form(ServiceAccount, ACCOUNT, "make")]
+
+
+@pytest.fixture(autouse=True)
+def _issuer(settings: Any) -> None:
+    settings.A2A_ISSUERS = {ISSUER: {"audience": "taskdesk", "tenant": "acme"}}
 
 
 def browser(user: User) -> Client:
@@ -98,7 +104,7 @@ def test_a_limit_of_a_principal_is_set_in_place_of_the_former(olga: Principal) -
         (RateLimit, LIMIT | {"principal": "ghost"}, "has no principal"),
         (RateLimit, LIMIT | {"tenant": "a\0b"}, "Null characters"),
         (ServiceAccount, ACCOUNT | {"issuer": "https://other"}, "there is no issuer"),
-        (ServiceAccount, ACCOUNT | {"subject": "robot"}, "begins with one of sha256:"),
+        (ServiceAccount, ACCOUNT | {"issuer": CERTIFICATE}, "begins with one of sha256:"),
         (ServiceAccount, ACCOUNT | {"language": "klingon"}, "not one of the available choices"),
         (ServiceAccount, ACCOUNT | {"tenant": "admin"}, "cannot be called"),
     ],
