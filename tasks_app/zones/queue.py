@@ -31,6 +31,8 @@ LOST_AFTER = 15
 """Seconds after which Redis gives a message that was not acknowledged to another worker."""
 LOOK = 0.5
 """Seconds between two looks at whether the worker shall stop."""
+LONGEST_PAUSE = 5.0
+"""Seconds between two attempts to reach a broker that is away, at most."""
 SOCKET_SECONDS = 5.0
 """Seconds that Redis may take for one answer. By default kombu waits for ever."""
 
@@ -112,13 +114,16 @@ class QueueDoor:
 
     def run(self) -> None:
         """Answer calls until the door is stopped. A broker that is away is asked again."""
+        pause = LOOK
         while not self.stopping.is_set():
             try:
                 with _connect(self.url) as connection, connection.channel() as channel:
+                    pause = LOOK
                     self._answer_all(connection, channel)
             except Exception as error:  # noqa: BLE001  # each broker has errors of its own, and none ends the door
-                log.warning("the queue of zones: %s; trying again", type(error).__name__)
-                self.stopping.wait(LOOK)
+                log.warning("the queue of zones: %s; trying again in %g s", type(error).__name__, pause)
+                self.stopping.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     def _answer_all(self, connection: Connection, channel: Any) -> None:
         def take(_: Any, message: Any) -> None:

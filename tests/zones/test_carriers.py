@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.zones import execution
 from tasks_app.zones.agentcore import AgentCore
 from tasks_app.zones.carriers import Carrier, NoAnswer
-from tasks_app.zones.queue import CALLS, Queue, Sealed, cipher_of
+from tasks_app.zones.queue import CALLS, Queue, QueueDoor, Sealed, cipher_of
 from tests.conftest import PATIENCE, Person
 from tests.zones.carriers import ARN, PATH, SECRET, SIGNATURE, zone
 
@@ -183,6 +184,32 @@ def test_a_message_that_is_no_call_ends_no_door(
 
 
 # --------------------------------------------------------------- the caller
+
+
+class Event(threading.Event):
+    """An event that is set at the seventh wait, and notes how long each should last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits.append(timeout or 0)
+        if len(self.waits) == 7:
+            self.set()
+        return self.is_set()
+
+
+def test_a_broker_that_is_away_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(_: str) -> Connection:
+        raise ConnectionError
+
+    monkeypatch.setattr("tasks_app.zones.queue._connect", connect)
+    door = QueueDoor("redis://nowhere", SECRET, asyncio.new_event_loop())
+    door.stopping = Event()
+    door.run()
+    door.loop.close()
+    assert door.stopping.waits == [0.5, 1, 2, 4, 5, 5, 5]
 
 
 class Script:
