@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable, Hashable
 from datetime import datetime
 
-from tasks_app.limits.rates import MOST
-
+MOST = 20_000
+"""Buckets of one kind. Beyond them the least recently used one is dropped: a missing bucket counts as full."""
 MAX_BUCKETS = 10_000
 """Buckets that are kept. At this number full buckets are dropped: a missing bucket counts as full."""
 MINUTE = 60.0

@@ -17,8 +17,9 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.limits.banks import Bank
+from tasks_app.limits.buckets import MOST
 from tasks_app.limits.purses import Purse
-from tasks_app.limits.rates import MOST, SEND_COST, Rate
+from tasks_app.limits.rates import SEND_COST, Rate
 from tasks_app.models import RateLimit
 
 Subject = tuple[str, int]

@@ -8,8 +8,6 @@ SEND_COST = 10
 """The units that a message to an agent costs its caller."""
 LEAST_COST = 1
 """The units that a call costs if no operation performs it: it cannot be read, or a door itself answers it."""
-MOST = 20_000
-"""Buckets of one kind. Beyond them the least recently used one is dropped: a missing bucket counts as full."""
 
 
 class Rate(Struct, frozen=True):
