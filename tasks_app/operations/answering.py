@@ -26,13 +26,13 @@ from a2a.types import Message, Part, Role
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
-from tasks_app.event_log import FindKey, ReadHead
+from tasks_app.event_log import ReadHead
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import DirectReply
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
-from tasks_app.operations.repeat import key_of
+from tasks_app.operations.repeat import find_sent
 from tasks_app.shared_streams.answers import Turn, attach, earlier_answer, put_off, transfer
 from tasks_app.shared_streams.log import Entry, append, publish
 from tasks_app.shared_streams.translation import encode_parts, state_entry, text_part, translate
@@ -58,7 +58,7 @@ async def _call(turn: Turn) -> str | None:
     """Call the agent, or find the call of a process that died, and follow its task."""
     message_id = _message_id(turn)
     earlier = await ask(partial(earlier_answer, turn))
-    target = await bridge.ask(FindKey(owner_id=turn.caller.owner_id, key=key_of(message_id)))
+    target = await find_sent(turn.caller.owner_id, message_id)
     if target is not None and target.reply_id is not None:
         await _end(turn, (await ask(partial(_read_reply, target.reply_id))).parts)
         return None

@@ -38,14 +38,14 @@ from tasks_app.callers.access import sight
 from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
-from tasks_app.event_log import Append, FindKey, ReadTask, change
+from tasks_app.event_log import Append, ReadTask, change
 from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.operations.operation import Context
-from tasks_app.operations.repeat import key_of
+from tasks_app.operations.repeat import find_sent
 from tasks_app.operations.tasks import is_shown
 
 log = logging.getLogger(__name__)
@@ -234,8 +234,7 @@ async def _make_or_find(turn: Turn, item: BatchItem) -> str:
 
 async def _find_former(turn: Turn, item: BatchItem) -> str | None:
     """Return the task that an item has become already, if any."""
-    key = FindKey(owner_id=turn.caller.owner_id, key=key_of(_message_id(turn, item)))
-    target = await bridge.ask(key, settings.A2A_LEASE_SECONDS)
+    target = await find_sent(turn.caller.owner_id, _message_id(turn, item), settings.A2A_LEASE_SECONDS)
     return target.task_id if target is not None else None
 
 

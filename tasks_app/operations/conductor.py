@@ -21,14 +21,14 @@ from tasks_app.callers.access import Caller, caller_of_work
 from tasks_app.callers.permissions import check_permission
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
-from tasks_app.event_log import FindKey, ReadHead
+from tasks_app.event_log import ReadHead
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
-from tasks_app.operations.repeat import key_of
+from tasks_app.operations.repeat import find_sent
 from tasks_app.operations.workflows import agent_of, settle_ended
 from tasks_app.workflows import log as rows
 
@@ -91,7 +91,7 @@ async def _find_former(caller: Caller, message_id: str) -> tuple[str, str] | Non
 
     To send it again would be a conflict if the phase has another agent in this process, as after a deployment.
     """
-    target = await bridge.ask(FindKey(owner_id=caller.owner_id, key=key_of(message_id)))
+    target = await find_sent(caller.owner_id, message_id)
     if target is None or target.task_id is None:
         return None
     head = await bridge.ask(ReadHead(task_id=target.task_id, sight=None))

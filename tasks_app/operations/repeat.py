@@ -13,8 +13,9 @@ from a2a.requests import SendMessage, StreamMessage
 from a2a.states import QUIET, TaskState
 from a2a.types import Message
 from tasks_app.callers.access import sight
+from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import KeyTarget, ReadTask, TaskRead, seq_of_message
+from tasks_app.event_log import FindKey, KeyTarget, ReadTask, TaskRead, seq_of_message
 from tasks_app.ids import uuid7
 from tasks_app.models import DirectReply
 from tasks_app.operations.attachments import with_digests
@@ -30,6 +31,12 @@ def key_of(message_id: str) -> str:
     if not settings.A2A_KEY_HOURS:
         return uuid7()
     return message_id if len(message_id) <= MAX_ID else "sha256:" + hashlib.sha256(message_id.encode()).hexdigest()
+
+
+async def find_sent(owner_id: int, message_id: str, patience: float | None = None) -> KeyTarget | None:
+    """Return what a message became that this process, or one that died, may have sent in the name of an owner; None if
+    nobody has. The patience is that of `bridge.ask`, in seconds."""
+    return await bridge.ask(FindKey(owner_id=owner_id, key=key_of(message_id)), patience)
 
 
 def fingerprint(message: Message, agent: str | None) -> str:
