@@ -2,8 +2,11 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+from tasks_app.runner.fork_server import leave
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -20,6 +23,25 @@ def run_to_end(factory: Callable[[], asyncio.AbstractEventLoop] | None, main: Co
         # If the main coroutine raised SystemExit, its call of stop() is still due. It is no fault of an agent.
         _run(loop, _end_tasks(loop), warns=False)
         loop.close()
+
+
+def obey_signals(stop: Callable[[str], None]) -> list[str]:
+    """Call a function with the name of the first SIGINT or SIGTERM, on the running loop. A second one ends the process.
+
+    Return the list of the signals, which grows as they come.
+    """
+    loop, orders = asyncio.get_running_loop(), list[str]()
+
+    def hear(name: str) -> None:
+        orders.append(name)
+        if len(orders) > 1:
+            log.warning("%s again: leaving at once", name)
+            leave(1)
+        stop(name)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, hear, signal.Signals(number).name)
+    return orders
 
 
 def _run(loop: asyncio.AbstractEventLoop, main: Coroutine[Any, Any, R], *, warns: bool) -> R:

@@ -14,7 +14,7 @@ from django.utils.module_loading import import_string
 
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
-from tasks_app.process.main_loop import run_to_end
+from tasks_app.process.main_loop import obey_signals, run_to_end
 from tasks_app.runner.fork_server import leave
 from tasks_app.runner.runner import runner
 
@@ -95,20 +95,15 @@ def cut_slow_readers(server: uvicorn.Server) -> None:
 
 async def _serve(server: Server) -> bool:
     """Serve, and return whether a signal has ordered the end."""
-    loop, orders = asyncio.get_running_loop(), []
+    loop = asyncio.get_running_loop()
 
     def stop(name: str) -> None:
-        orders.append(name)
-        if len(orders) > 1:
-            log.warning("%s again: leaving at once", name)
-            leave(1)
         log.info("%s: no new work; streams end now, running agents have %g s", name, settings.A2A_GRACE_SECONDS)
         services.drain()
         server.should_exit = True
         loop.call_later(SILENCE_SECONDS, cut_slow_readers, server)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, signal.Signals(number).name)
+    orders = obey_signals(stop)
     await server.serve()
     for number in (signal.SIGINT, signal.SIGTERM):
         # From here on the loop handles no signals. A further one ends the process at once.

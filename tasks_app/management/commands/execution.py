@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import sys
 import threading
 from typing import Any
@@ -12,12 +11,11 @@ from django.core.management.base import CommandError
 
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.process import services
-from tasks_app.process.main_loop import run_to_end
+from tasks_app.process.main_loop import obey_signals, run_to_end
 from tasks_app.runner.fork_server import leave
 from tasks_app.runner.runner import runner
 from tasks_app.zones.queue import QueueDoor
 
-log = logging.getLogger(__name__)
 PATIENCE = 1.0
 """Seconds for which a call that waits for its task may go on after the order to stop."""
 
@@ -38,15 +36,7 @@ class Command(DatabaseCommand):
 
     async def _serve(self) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-
-        def stop(name: str) -> None:
-            if stopping.is_set():
-                log.warning("%s again: leaving at once", name)
-                leave(1)
-            stopping.set()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop, signal.Signals(number).name)
+        obey_signals(lambda _: stopping.set())
         await asyncio.to_thread(services.start)
         door = QueueDoor(settings.A2A_ZONE_QUEUE, settings.A2A_ZONE_SECRET, loop)
         thread = threading.Thread(target=door.run, name="zone queue")
