@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from django.utils.module_loading import import_string
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
 from tasks_app.process.main_loop import obey_signals, run_to_end
-from tasks_app.runner.fork_server import leave
+from tasks_app.runner.fork_server import finish, leave
 from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
@@ -55,9 +54,7 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
         if not has_signal:
             log.critical("the server has ended without a signal")
         # All data is written by now.
-        sys.stdout.flush()
-        logging.shutdown()
-        leave(runner.exit_code if has_signal else 1)
+        finish(runner.exit_code if has_signal else 1)
     return 1
 
 

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import sys
 import threading
 import time
 from multiprocessing import forkserver
@@ -45,6 +46,13 @@ def leave(code: int) -> NoReturn:
     if folder := _folders.get(os.getpid()):
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(code)
+
+
+def finish(code: int) -> NoReturn:
+    """Write out what was printed and logged, and end the process as `leave` does."""
+    sys.stdout.flush()
+    logging.shutdown()
+    leave(code)
 
 
 def warm_up() -> None:

@@ -1,8 +1,6 @@
 """manage.py execution: the execution zone behind a broker, without HTTP."""
 
 import asyncio
-import logging
-import sys
 import threading
 from typing import Any
 
@@ -12,7 +10,7 @@ from django.core.management.base import CommandError
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.process import services
 from tasks_app.process.main_loop import obey_signals, run_to_end
-from tasks_app.runner.fork_server import leave
+from tasks_app.runner.fork_server import finish
 from tasks_app.runner.runner import runner
 from tasks_app.zones.queue import QueueDoor
 
@@ -30,9 +28,7 @@ class Command(DatabaseCommand):
         self.check(include_deployment_checks=True, tags=["start"], databases=["default"])
         run_to_end(None, self._serve())
         # All data is written by now. A normal exit would wait for sync agents that hang.
-        sys.stdout.flush()
-        logging.shutdown()
-        leave(runner.exit_code)
+        finish(runner.exit_code)
 
     async def _serve(self) -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()

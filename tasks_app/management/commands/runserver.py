@@ -1,6 +1,5 @@
 """manage.py runserver and `make dev`: a development server on daphne that runs agents and reloads edited code."""
 
-import logging
 import os
 import sys
 from typing import Any
@@ -19,7 +18,7 @@ from tasks_app.management import development
 from tasks_app.management.commands.run import prepare
 from tasks_app.management.commands.serve import lock_folder, take_over_folder
 from tasks_app.process import services
-from tasks_app.runner.fork_server import leave
+from tasks_app.runner.fork_server import finish
 
 
 class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
@@ -44,9 +43,7 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
         if options["use_reloader"] and os.environ.get(DJANGO_AUTORELOAD_ENV) != "true":
             sys.exit(code)
         services.stop()
-        sys.stdout.flush()
-        logging.shutdown()
-        leave(code)
+        finish(code)
 
     def inner_run(self, *args: Any, **options: Any) -> None:
         """Prepare the data folder as `run` does, start the background work, and serve."""
