@@ -25,6 +25,8 @@ def main() -> None:
     threading.excepthook = _report_thread
     try:
         try:
+            # The parent of a development server blocks them until here: Python's own start would print a traceback.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
             execute_from_command_line(sys.argv)
         finally:
             sys.stdout.flush()

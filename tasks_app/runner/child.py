@@ -148,6 +148,7 @@ def _heed_parent_only() -> None:
     handlers = {signal.SIGINT: _go_on, signal.SIGTERM: _go_on, STOP: _stop}
     for number, handler in handlers.items():
         signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, handlers)  # the fork server blocks SIGINT
 
     def restore() -> None:
         for number in handlers:

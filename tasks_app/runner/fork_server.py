@@ -6,10 +6,11 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.util import get_temp_dir
 from typing import NoReturn
 
@@ -33,7 +34,14 @@ def start_server() -> None:
     """Start the server unless it is there."""
     with _starting:
         CONTEXT.set_forkserver_preload(["tasks_app.runner.guard"])
-        forkserver.ensure_running()
+        resource_tracker.ensure_running()  # first, because this changes the mask
+        # A terminal tells all processes of Ctrl-C. The server ignores it once it runs. While it starts, the mask that
+        # it inherits keeps Python from a traceback.
+        former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, former)
         _folders[os.getpid()] = get_temp_dir()
 
 

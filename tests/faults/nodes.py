@@ -23,6 +23,12 @@ START_SECONDS = 120.0
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
 HOSTILE = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.hostile_agents"}
 ISOLATED = {"A2A_AGENT_MODULES": "tests.faults.agents,tests.faults.isolated_agents"}
+HEEDING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes a program that heeds Ctrl-C. A suite in the background ignores it, and so would all that it starts."""
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:

@@ -1,7 +1,10 @@
 """A development server, as a process: it runs agents of a folder, reloads what is edited, and logs each call."""
 
+import asyncio
+import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +14,9 @@ import pytest
 from websockets import InvalidStatus
 
 from tests.conftest import until
-from tests.faults.conftest import SHARED
-from tests.faults.nodes import KEY, Node, manage
+from tests.faults.clients import client
+from tests.faults.conftest import SHARED, Start
+from tests.faults.nodes import AGENTS, HEEDING, KEY, Node, manage
 from tests.transports.websocket.door import bearer, dialled
 
 pytestmark = pytest.mark.fault
@@ -50,6 +54,12 @@ async def failures(run):
     failed = [name for name in names if name not in sys.modules and find_spec(name)]
     yield f"failed of {len(names)}: {failed}"
 """
+INTERRUPTS = """
+import os, signal
+if os.environ.get("RUN_MAIN"):
+    os.killpg(0, signal.SIGINT)
+"""
+"""A module that Python imports at its start: Ctrl-C comes while the server of the reloader starts."""
 RELOAD_SECONDS, SAVE_SECONDS = 120.0, 10.0
 
 
@@ -108,6 +118,48 @@ async def test_no_import_beside_the_reloader_fails(nodes: list[Node], tmp_path: 
     await node.start()
     assert re.fullmatch(r"failed of \d{3}: \[\]", answer_of(node, "failures"))
     assert await node.stop(signal.SIGTERM) == 0  # a suite in the background ignores Ctrl-C, and so does what it starts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sender", ["terminal", "interrupt", "terminate"])
+async def test_agents_at_work_get_their_grace_at_the_end(start: Start, sender: str) -> None:
+    """A terminal tells the server and its parent, `kill` the parent alone."""
+    node = await start("runserver", A2A_GRACE_SECONDS="20")
+    async with client(node) as caller:
+        task_id = await caller.send("once", seconds=4)
+        await caller.state(task_id, "TASK_STATE_WORKING")
+        if sender == "terminal":
+            os.killpg(node.pid, signal.SIGINT)
+            assert await node.ended() == 0
+        else:
+            assert await node.stop(signal.SIGINT if sender == "interrupt" else signal.SIGTERM) == 0
+    task = await node.shown(task_id)
+    assert ([run["outcome"] for run in task["runs"]], task["state"]) == (["completed"], "completed")
+    assert "Traceback" not in node.log
+
+
+@pytest.mark.slow
+async def test_a_second_ctrl_c_ends_agents_at_work(start: Start) -> None:
+    node = await start("runserver", A2A_GRACE_SECONDS="60")
+    async with client(node) as caller:
+        await caller.state(await caller.send("once"), "TASK_STATE_WORKING")
+    os.killpg(node.pid, signal.SIGINT)
+    await node.logs("runs have 60 s to end")
+    await asyncio.sleep(1)  # signals that come together are one
+    os.killpg(node.pid, signal.SIGINT)
+    assert await node.ended() == 1
+    assert "SIGINT again: leaving at once" in node.log
+    assert "Traceback" not in node.log
+
+
+async def test_ctrl_c_while_the_server_starts_ends_it_quietly(nodes: list[Node], tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
+    node = Node(tmp_path / "data", "runserver", PYTHONPATH=str(tmp_path), **AGENTS)
+    node.command = [sys.executable, "-c", HEEDING, *node.command]
+    nodes.append(node)
+    node.launch()
+    assert await node.ended() == 128 + signal.SIGINT
+    assert node.log == ""
 
 
 async def refuses_sockets(node: Node) -> None:

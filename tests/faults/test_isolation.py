@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,29 @@ import pytest
 
 from tests.faults.clients import PATIENCE, Client, client, ended, inputs, message, state, words
 from tests.faults.conftest import Plant, Start
-from tests.faults.nodes import ISOLATED, Node
+from tests.faults.nodes import HEEDING, ISOLATED, Node
 
 pytestmark = pytest.mark.fault
 GRACE = 1.0
+INTERRUPTS = """
+import os, signal, sys
+if any("multiprocessing.forkserver" in argument for argument in sys.orig_argv):
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+"""A module that Python imports at its start."""
+MASKED = """
+import subprocess
+from a2a.agents import agent
+
+
+@agent(isolation="process")
+def masked(run):
+    \"\"\"Says which signals a program that it starts does not hear.\"\"\"
+    lines = subprocess.check_output(["cat", "/proc/self/status"], text=True).splitlines()
+    signals = dict(line.split(":") for line in lines if line.startswith("Sig"))
+    return {name: int(signals[name], 16) & 0x4002 for name in ("SigBlk", "SigIgn")}
+"""
+"""An agent. The number stands for SIGINT and SIGTERM."""
 
 
 def data_of(task: dict[str, Any]) -> Any:
@@ -287,6 +307,23 @@ async def test_a_signal_to_the_whole_service_leaves_an_isolated_run_its_grace(st
         assert await node.ended() == 0
     task = await node.shown(task_id)
     assert ([run["outcome"] for run in task["runs"]], task["state"]) == (["completed"], "completed")
+
+
+async def test_ctrl_c_while_the_processes_of_agents_are_prepared_is_for_the_server_alone(
+    nodes: list[Node], tmp_path: Path
+) -> None:
+    """The process that forks them hears of it while Python itself starts. Programs of agents heed signals as usual."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
+    (tmp_path / "masked.py").write_text(MASKED)
+    node = Node(tmp_path / "data", A2A_AGENTS_DIR=str(tmp_path), PYTHONPATH=str(tmp_path))
+    node.command = [sys.executable, "-c", HEEDING, *node.command]
+    nodes.append(node)
+    await node.start()
+    async with client(node) as caller:
+        task = await ended(caller, await caller.send("masked"))
+    assert data_of(task) == {"SigBlk": 0, "SigIgn": 0}
+    assert await node.stop() == 0
+    assert "Traceback" not in node.log
 
 
 def service_of(server: int, child: int) -> set[int]:

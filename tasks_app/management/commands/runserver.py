@@ -1,6 +1,5 @@
 """manage.py runserver and `make dev`: a development server on daphne that runs agents and reloads edited code."""
 
-import os
 import sys
 from typing import Any
 
@@ -10,13 +9,13 @@ import celery.app.base  # noqa: F401
 from daphne.management.commands.runserver import Command as DaphneCommand
 from django.conf import settings
 from django.core.management import CommandError
-from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 
 from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
 from tasks_app.management.commands.run import prepare
 from tasks_app.management.commands.serve import lock_folder, take_over_folder
+from tasks_app.management.reloading import ReloadingServer, is_server, supervise
 from tasks_app.process import services
 from tasks_app.runner.fork_server import finish
 
@@ -30,18 +29,18 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
         super().handle(*args, **options)
 
     def run(self, **options: Any) -> None:
-        """Serve until Ctrl-C, or until Django's reloader wants a new process. Running agents then get their grace."""
+        """Serve until Ctrl-C, or until the reloader wants a new process. Running agents then get their grace."""
         if self.addr not in LOOPBACK:
             raise CommandError(
                 f"{self.addr}: `runserver` is for this machine only, because it prints a login. Use 127.0.0.1."
             )
-        code = 0
-        try:
-            super().run(**options)
-        except SystemExit as error:
-            code = error.code if isinstance(error.code, int) else 1
-        if options["use_reloader"] and os.environ.get(DJANGO_AUTORELOAD_ENV) != "true":
-            sys.exit(code)
+        if not options["use_reloader"]:
+            code = 0
+            self.inner_run(**options)
+        elif is_server():
+            code = ReloadingServer().run(self.inner_run, **options)
+        else:
+            sys.exit(supervise())
         services.stop()
         finish(code)
 
