@@ -62,7 +62,7 @@ class Audited(Selecting):
             return HttpResponseRedirect(request.get_full_path())
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
-        record_acts(read_operator(request), "add", Change(obj, {}, self.read_values(obj)))
+        record_acts(read_operator(request), "make", Change(obj, {}, self.read_values(obj)))
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
         self.record_change(request, obj, changes=message)

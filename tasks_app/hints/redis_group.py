@@ -170,7 +170,7 @@ class Broadcast:
         except asyncio.CancelledError:
             pass
         finally:
-            loop.run_until_complete(get_channel_layer().flush())
+            loop.run_until_complete(_flush(get_channel_layer()))
             loop.close()
 
     def _leave(self) -> None:
@@ -205,7 +205,7 @@ class Broadcast:
         while True:
             try:
                 async with asyncio.timeout(JOIN_SECONDS):
-                    await layer.flush()  # Otherwise the channel of the last attempt would collect messages for ever.
+                    await _flush(layer)  # Otherwise the channel of the last attempt would collect messages for ever.
                     channel: str = await layer.new_channel()
                     await layer.group_add(GROUP, channel)
             except Exception as error:  # noqa: BLE001  # any error may be gone at the next attempt
@@ -215,6 +215,20 @@ class Broadcast:
             else:
                 self.deaf = ""
                 return channel
+
+
+async def _flush(layer: Any) -> None:
+    """Close the connection of the layer on this loop.
+
+    If its receiving task has ended with a TimeoutError of the network, the layer keeps that task, and each flush raises
+    the error again.
+    """
+    try:
+        await layer.flush()
+    except TimeoutError:
+        for shard in layer._shards:  # there is no public way
+            shard._receive_task = None
+        await layer.flush()
 
 
 broadcast = Broadcast()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import redis as redis_client
 from channels.layers import channel_layers
+from channels_redis.pubsub import RedisSingleShardConnection
 
 from config.databases import redis_options
 from tasks_app.hints import Hints, Reached, redis_group
@@ -138,3 +139,30 @@ def test_a_redis_that_accepts_and_is_silent_is_reported_and_left(
         until(lambda: not broadcast.deaf, "the group is joined")
     finally:
         broadcast.stop()
+
+
+def test_hints_are_heard_again_after_a_timeout_of_the_network(
+    redis: str, layer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task of the layer that receives ends with it, and is not started again."""
+    monkeypatch.setattr(redis_group, "SILENCE", 0.5)
+    broken, heard = list[object](), list[Reached]()
+
+    def time_out(*arguments: object) -> None:
+        broken.extend(arguments)
+        raise TimeoutError
+
+    broadcast = Broadcast()
+    ours.listen(heard.extend)
+    broadcast.start()
+    try:
+        with redis_client.Redis.from_url(redis) as client:
+            channel, data = encode_message(layer, message("another process", NEWS))
+            with monkeypatch.context() as network:
+                network.setattr(RedisSingleShardConnection, "_receive_message", time_out)
+                until(lambda: client.publish(channel, data) and broken, "the network fails")
+            until(lambda: client.publish(channel, data) and heard[:2] == NEWS, "the news are heard")
+    finally:
+        broadcast.stop()
+        ours.forget(heard.extend)
+    assert not broadcast.deaf

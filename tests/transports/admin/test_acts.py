@@ -119,7 +119,7 @@ def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> 
     group = Group.objects.latest("pk")
     admin.post(reverse("admin:auth_group_delete", args=[group.pk]), {"post": "yes"})
     assert list(Act.objects.order_by("pk").values_list("verb", "kind", "name")) == [
-        ("add", "group", "viewers"),
+        ("make", "group", "viewers"),
         ("delete", "group", "viewers"),
     ]
     assert not LogEntry.objects.exists()
