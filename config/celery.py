@@ -40,7 +40,14 @@ def celery_settings() -> dict[str, object]:
         "broker_connection_max_retries": None,
         "worker_enable_remote_control": False,
         **tls_settings(settings.CELERY_BROKER_URL),
-        "broker_transport_options": {"socket_timeout": 5, "socket_connect_timeout": 5, "socket_keepalive": True},
+        "broker_transport_options": {
+            # Of Redis, then of RabbitMQ. Without these a worker that stops waits for as long as the broker hangs.
+            "socket_timeout": 5,
+            "socket_connect_timeout": 5,
+            "socket_keepalive": True,
+            "read_timeout": 5,
+            "write_timeout": 5,
+        },
     }
 
 

@@ -34,7 +34,7 @@ LOOK = 0.5
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a broker that is away, at most."""
 SOCKET_SECONDS = 5.0
-"""Seconds that Redis may take for one answer. By default kombu waits for ever."""
+"""Seconds that the broker may take for one answer. By default kombu waits for ever."""
 
 
 class Sealed(Struct, frozen=True):
@@ -50,8 +50,9 @@ def cipher_of(secret: str) -> Fernet:
 
 
 def _connect(url: str) -> Connection:
-    limits = {"socket_timeout": SOCKET_SECONDS, "socket_connect_timeout": SOCKET_SECONDS}
-    options = {"visibility_timeout": LOST_AFTER, "socket_keepalive": True, **limits}
+    redis = {"socket_timeout": SOCKET_SECONDS, "socket_connect_timeout": SOCKET_SECONDS, "socket_keepalive": True}
+    amqp = {"read_timeout": SOCKET_SECONDS, "write_timeout": SOCKET_SECONDS}
+    options = {"visibility_timeout": LOST_AFTER, **redis, **amqp}
     return Connection(url, connect_timeout=SOCKET_SECONDS, transport_options=options)
 
 
