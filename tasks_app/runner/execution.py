@@ -350,22 +350,22 @@ class Execution:
 
     async def _end_outside(self, ending: Ending) -> None:
         document, writer = self.read.document, self.writer
-        if writer is not None and writer.end_state is not None:
+        rest = await writer.close() if writer else None
+        if writer and rest and writer.end_state is not None:
             ending = Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
-        events, files = writer.close() if writer else ([], [])
         spent = writer.unwritten if writer else None
         item = change(
             document.id,
             document.context_id,
-            [*events, *([ending.event] if ending.event else [])],
+            [*(rest.events if rest else []), *([ending.event] if ending.event else [])],
             now=clock.now(),
             actor="runner",
             fence=self.read.fence,
             attempts=ending.attempts,
             delay=ending.delay,
             run=ending.run,
-            files=files,
-            position=writer.position if writer else None,
+            files=rest.files if rest else [],
+            position=rest.position if rest else None,
             spent=spent,
             settles=self.read.reserved > 0,
         )

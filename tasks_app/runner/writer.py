@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ from tasks_app.runner.store import store
 log = logging.getLogger(__name__)
 PAUSE = 0.025
 """Seconds between two writes of a run. The first chunk is written at once."""
+CLOSING = 0.3
+"""Seconds for which the end of a run from outside waits for a write under way."""
 FULL = 16_384
 """Characters of events in the buffer that are written without a pause."""
 SHORT = 64
@@ -53,6 +56,14 @@ class Ending(NamedTuple):
     """Seconds before the next attempt."""
     attempts: int = 0
     """Added to the count of attempts: -1 if the agent was not called."""
+
+
+class Rest(NamedTuple):
+    """What a writer has not written."""
+
+    events: list[Event]
+    files: list[FileRow]
+    position: PositionRow | None
 
 
 class Writer:
@@ -129,12 +140,21 @@ class Writer:
             wait = self.last + PAUSE - asyncio.get_running_loop().time()
             self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
 
-    def close(self) -> tuple[list[Event], list[FileRow]]:
-        """Return the events and files that are not written yet, for the thread that ends the run. Write no more."""
-        self.error = self.error or LostLease()
-        events, self.buffer = self.buffer, []
-        files, self.files = self.files, []
-        return events, files
+    async def close(self) -> Rest | None:
+        """Return what is not written yet, for the loop that ends the run. Write no more.
+
+        None if a write under way has no result in time, or a write has failed: its events may not be in the log, and
+        later ones would follow a gap.
+        """
+        self.error = closed = self.error or LostLease()
+        ends = time.monotonic() + CLOSING
+        while self.lock.locked() and time.monotonic() < ends:  # noqa: ASYNC110  # its holder may be on another loop
+            await asyncio.sleep(PAUSE)
+        if self.lock.locked() or self.error is not closed or not isinstance(closed, LostLease):
+            return None
+        rest = Rest(self.buffer, self.files, self.position)
+        self.buffer, self.files = [], []
+        return rest
 
     def watch(self, spending: Spending) -> None:
         """Write what the run reports, also if no event follows."""

@@ -20,6 +20,7 @@ from tasks_app.operations import Context, perform
 from tasks_app.process.main_loop import run_to_end
 from tasks_app.runner import quick
 from tasks_app.runner.late import Latecomers
+from tasks_app.runner.store import store
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of
 from tests.support.agents import MEMORY
@@ -196,3 +197,19 @@ def test_an_agent_that_talks_on_after_its_timeout_is_closed_and_heard_once(owner
     numbers = text_of(ended).split()
     assert numbers == [str(number) for number in range(len(numbers))], "each once"
     assert 0 < len(numbers) <= MEMORY[task.id] + 1
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1.0], ids=["slow", "too slow"])
+def test_a_result_has_no_gap_though_a_write_is_under_way_at_its_end(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    async def store_late(*arguments: Any) -> int:
+        await asyncio.sleep(seconds)
+        return await store(*arguments)
+
+    monkeypatch.setattr("tasks_app.runner.writer.store", store_late)
+    task = sent(owner, "go", "talks-on", return_immediately=True)
+    until(lambda: TaskRow.objects.get(pk=task.id).state == "failed", "the timeout")
+    until(lambda: task.id in MEMORY, "its generator is closed")
+    numbers = text_of(shown(ask(owner, GetTask(id=task.id)))).split()
+    assert numbers == [str(number) for number in range(len(numbers))]
