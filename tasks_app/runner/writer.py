@@ -59,7 +59,7 @@ class Ending(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What a writer has not written."""
+    """The events, files and position that a writer has not written."""
 
     events: list[Event]
     files: list[FileRow]

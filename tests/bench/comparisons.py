@@ -56,6 +56,10 @@ def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
         pairs = {
             "send": (send(plain, "bench-quick"), send(guarded, "bench-quick")),
             "get": (turn(plain, gets(plain)), turn(guarded, gets(guarded))),
+            "send without a cost, stored budget": (
+                send(plain, "bench-quick"),
+                send(guarded, "bench-quick", budgeted),
+            ),
             "send with a cost": (send(plain, "bench-priced-quick"), send(guarded, "bench-priced-quick")),
             "send with a cost, stored budget": (
                 send(plain, "bench-priced-quick"),
