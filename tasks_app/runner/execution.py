@@ -1,6 +1,7 @@
 """One run: the values that the agent gets, and the end of the run, which is written in one of many ways."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -11,7 +12,6 @@ from datetime import datetime
 from typing import Literal
 
 from django.conf import settings
-from django.db import DatabaseError
 from msgspec.structs import replace
 
 from a2a.agents import Agent
@@ -27,7 +27,7 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import AWAY
 from tasks_app.database.rows import RunRow
-from tasks_app.event_log import ReadEvents, TaskRead, change
+from tasks_app.event_log import ReadEvents, TaskRead
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.runner import retries
@@ -35,18 +35,19 @@ from tasks_app.runner.failures import explain, failed_row, judge_safely
 from tasks_app.runner.isolation import NotStarted, ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.money import pay_again
+from tasks_app.runner.outside import end_outside
 from tasks_app.runner.play import play
 from tasks_app.runner.preparing import prepare_run
 from tasks_app.runner.quick import warn_of
 from tasks_app.runner.retries import Attempt, Verdict, is_transient
 from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import LostLease, WriteFailed, exception_of
-from tasks_app.runner.writer import Ending, Writer
+from tasks_app.runner.writer import PAUSE, Ending, Writer
 
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released", "cut off", "crashed"]
-RELEASE_PATIENCE = 0.5
-"""Seconds for which a process that ends asks again for a row that another transaction has locked."""
+ENDERS_SECONDS = 5.0
+"""Seconds for which a run waits for its end from outside, before it charges what that may not have written."""
 CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
 """The run whose agent is at work, also within asyncio tasks and callbacks that the agent makes."""
 
@@ -81,6 +82,8 @@ class Execution:
         """True if its end could not be written, so that its lease is still this process's."""
         self.ending = False
         """True once it is being ended from outside, because its agent does not end."""
+        self.enders = 0
+        """The writes of its end from outside that are under way."""
         self.run: Run | None = None
         self.writer: Writer | None = None
         self.cursor = read.document.seq
@@ -198,7 +201,15 @@ class Execution:
         # A write in the background may have failed, which ended the run.
         self.is_unwritten = self.is_unwritten or isinstance(writer.error, WriteFailed | Exception)
         if not self.is_unwritten:
+            await self._wait_for_enders()
             writer.charge_late()
+
+    async def _wait_for_enders(self) -> None:
+        """Wait for the end from outside, which writes the cost, too. What it has written is not charged again."""
+        ends = time.monotonic() + ENDERS_SECONDS
+        while self.enders and time.monotonic() < ends:
+            with contextlib.suppress(asyncio.CancelledError):  # the agent is over; the cost is not charged yet
+                await asyncio.sleep(PAUSE)
 
     async def _ending(self, scribe: Scribe, writer: Writer) -> Ending | None:
         """Return how the run ends; None if its end is written already, or belongs to another process."""
@@ -349,34 +360,13 @@ class Execution:
             self._call(self.task.cancel)
 
     async def _end_outside(self, ending: Ending) -> None:
-        document, writer = self.read.document, self.writer
-        rest = await writer.close() if writer else None
-        if writer and rest and writer.end_state is not None:
-            ending = Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
-        spent = writer.unwritten if writer else None
-        item = change(
-            document.id,
-            document.context_id,
-            [*(rest.events if rest else []), *([ending.event] if ending.event else [])],
-            now=clock.now(),
-            actor="runner",
-            fence=self.read.fence,
-            attempts=ending.attempts,
-            delay=ending.delay,
-            run=ending.run,
-            files=rest.files if rest else [],
-            position=rest.position if rest else None,
-            spent=spent,
-            settles=self.read.reserved > 0,
-        )
+        with self.moving:
+            self.enders += 1
         try:
-            if await bridge.ask(item, patience=RELEASE_PATIENCE):
-                if writer is not None and spent is not None:
-                    writer.reported = spent
-                log.info("task %s fence %d: %s", self.task_id, self.read.fence, ending.run.outcome)
-        except (DatabaseError, *AWAY) as error:
-            sentence = "task %s fence %d could not be released, its lease runs out: %s"
-            log.warning(sentence, self.task_id, self.read.fence, error)
+            await end_outside(self.read, self.writer, ending, self._row)
+        finally:
+            with self.moving:
+                self.enders -= 1
 
     @property
     def _attempt(self) -> Attempt:

@@ -11,7 +11,7 @@ from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import Plant, Start
 from tests.faults.nodes import Node
 from tests.faults.rabbitmq import RabbitMQ, missing
-from tests.faults.test_zones import outlive, start_zones
+from tests.faults.zone_pairs import outlive, start_zones
 from tests.support.workers import NOT_TRIED
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]

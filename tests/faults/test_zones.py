@@ -1,75 +1,27 @@
 """Two zones as processes: over a queue that is killed, or whose execution is, and over HTTPS with certificates."""
 
 import asyncio
-import shutil
 import signal
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
 
 import orjson
 import pytest
 
 from tasks_app.zones.queue import Queue
 from tests.faults.clients import PATIENCE, Client, client, ended, state, words
-from tests.faults.conftest import NEW_KEY, SHARED, SHORT, Start, shell
+from tests.faults.conftest import Start
 from tests.faults.nodes import KEY, Execution, Node, Redis
+from tests.faults.zone_pairs import AGENTS, ANSWER, SECRET, Zones, answer, asked, outlive, rows, start_zones
 from tests.support.tls import certificate, tls_front
 
 pytestmark = pytest.mark.fault
-AGENTS = {"A2A_AGENT_MODULES": "tests.faults.zone_agents", "A2A_DEFAULT_AGENT": "answers"}
-ANSWER = "attempt {} and ended"
-SECRET = "a secret of both zones"
-
-
-class Broker(Protocol):
-    """A server that keeps the queue."""
-
-    def start(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
-class Zones(NamedTuple):
-    """A verification zone and an execution zone on data of their own, with a queue between them."""
-
-    verification: Node
-    execution: Execution
 
 
 @pytest.fixture
 async def zones(start: Start, nodes: list[Node], redis: Redis, tmp_path: Path, migrated_file: Path) -> Zones:
     return await start_zones(redis.url, start, nodes, tmp_path, migrated_file)
-
-
-async def start_zones(url: str, start: Start, nodes: list[Node], folder: Path, migrated_file: Path) -> Zones:
-    """Start two zones with the queue of this address between them."""
-    queue = {"A2A_ZONE_QUEUE": url, "A2A_ZONE_SECRET": SECRET}
-    execution = Execution(folder / "execution", **SHARED, **SHORT, **AGENTS, **queue)
-    nodes.append(execution)
-    shutil.copy(migrated_file, execution.folder)
-    await asyncio.to_thread(shell, execution.folder, NEW_KEY, **execution.settings)
-    calls = {"A2A_EXECUTION": "queue", "A2A_EXECUTION_KEY": KEY, "A2A_DEFAULT_AGENT": "execution"}
-    verification, _ = await asyncio.gather(start(folder="verification", **SHORT, **calls, **queue), execution.start())
-    return Zones(verification, execution)
-
-
-async def asked(caller: Client, text: str) -> str:
-    """Return the task of a question, which is not waited for."""
-    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}
-    params = {"message": message, "configuration": {"returnImmediately": True}}
-    return str((await caller.result("SendMessage", params))["task"]["id"])
-
-
-def answer(task: dict[str, Any]) -> str:
-    return "".join(part["text"] for artifact in task["artifacts"] for part in artifact["parts"])
-
-
-def rows(node: Node, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3", timeout=PATIENCE)) as connection:
-        return list(connection.execute(query))
 
 
 def noted(file: Path) -> list[str]:
@@ -132,20 +84,6 @@ async def test_a_call_without_an_answer_is_sent_again_and_executed_once(zones: Z
 @pytest.mark.requirement("ZONE-10")
 async def test_both_zones_go_on_when_their_broker_comes_back(zones: Zones, redis: Redis) -> None:
     await outlive(redis, zones)
-
-
-async def outlive(broker: Broker, zones: Zones) -> None:
-    """Ask before, during and after an absence of the broker; each question is answered once."""
-    async with client(zones.verification) as caller:
-        first = await ended(caller, await asked(caller, "before"))
-        broker.kill()
-        task_id = await asked(caller, "meanwhile")
-        await zones.verification.logs("the execution zone gave no answer to execute_task")
-        await zones.execution.logs("trying again in")
-        broker.start()
-        tasks = [first, await ended(caller, task_id, 2 * PATIENCE), await ended(caller, await asked(caller, "after"))]
-    assert [(state(task), answer(task)) for task in tasks] == [("TASK_STATE_COMPLETED", ANSWER.format(1))] * 3
-    assert rows(zones.execution, "select state from tasks_app_task") == [("completed",)] * 3
 
 
 async def again(zones: Zones, **settings: str) -> Execution:

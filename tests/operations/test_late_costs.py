@@ -1,8 +1,10 @@
 """Costs that are reported after the end of a task or of a call, and calls that end while their money moves."""
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,14 +16,16 @@ from a2a.money import MICRO
 from a2a.requests import CancelTask, SendMessage
 from a2a.run import Run
 from tasks_app.event_log import Create, CreateAdvanced, Reserve
-from tasks_app.models import Reservation, Task
+from tasks_app.models import Budget, Reservation, Task
 from tasks_app.operations import Context, perform
 from tasks_app.operations import advances as room
 from tasks_app.operations.advances import advances
 from tasks_app.runner import quick
+from tasks_app.runner.store import store
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, sent, words
 from tests.operations.money import amounts, limit
+from tests.support.agents import MEMORY
 from tests.transports.websocket.door import bearer, call, dialled
 from tests.transports.websocket.door import message as wire_message
 from tests.transports.websocket.serving import in_a_thread, serving, url
@@ -159,6 +163,38 @@ def test_a_run_that_reports_after_its_task_was_canceled_is_charged(owner: Person
     may_go_on.set()
     until(lambda: amounts(budget) == (0, 3), "all are charged")
     assert {task.spent for task in Task.objects.all()} == {MICRO}
+
+
+@agent(cost=("0.01", "1"), timeout=1)
+async def pays_on(run: Run) -> AsyncIterator[str]:
+    """Reports a cost for each word, whatever cancels it."""
+    count = 0
+    try:
+        while True:
+            run.spend("0.000001")
+            count += 1
+            yield "word "
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.001)
+    finally:
+        MEMORY[run.task_id] = count
+
+
+@pytest.mark.usefixtures("service")
+def test_a_run_that_is_ended_while_it_reports_is_charged_once(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def store_late(*arguments: Any) -> int:
+        await asyncio.sleep(0.05)
+        return await store(*arguments)
+
+    monkeypatch.setattr("tasks_app.runner.writer.store", store_late)
+    limit(owner, 2)
+    task = sent(owner, "hello", "pays-on", return_immediately=True)
+    until(lambda: task.id in MEMORY, "its generator is closed")
+    until(lambda: not Reservation.objects.exists(), "it is settled")
+    spent = MEMORY[task.id]
+    until(lambda: Budget.objects.get().spent >= spent, "all reports are charged")
+    time.sleep(0.2)
+    assert (Budget.objects.get().spent, Task.objects.get().spent) == (spent, spent)
 
 
 # ------------------------------------------------------------------ attempts
