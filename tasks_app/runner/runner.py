@@ -314,6 +314,8 @@ class Runner:
         self.watchdog.stop()
         self.control = None
         self.loops.stop()
+        with self.change:
+            self.hanging.difference_update([run for run in self.hanging if run.is_async])  # their loops have ended
         control.stop()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
