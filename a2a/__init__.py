@@ -43,13 +43,14 @@ The modules, in an order for reading:
     The model       types, states, events, requests, answers, errors, documents (the stored form),
                     notices (kinds of changes), shared_streams (conversations)
     Its details     media (types of parts), extensions, files (references to stored bytes), sse (streams),
-                    retry_after (a header of HTTP), tokens (the size of a message)
+                    retry_after (a header of HTTP), tokens (the size of a message),
+                    mismatches (values of a wrong type, in the words of JSON)
     Any language    language, envelopes, choice (which language a call is in), discovery and descriptions
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models)
-    Other systems   dialects/vapora, adr and acp; dialects/zone (errors alone)
+    Other systems   dialects/vapora, adr, zone, acp and sparc; workflows, batches and memory (which SPARC asks for)
     All languages   languages (their list), matrix (every error in every language)
     Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, spending, money,
-                    testing
+                    testing, play_memory (a memory for tests)
     Cards           cards, canonical (the bytes that are signed), signatures
     Other agents    client: the languages the other way round, with repetition and resumption
 

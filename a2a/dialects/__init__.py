@@ -1,1 +1,4 @@
-"""The versions of A2A as wire languages, one a file. a2a/languages.py lists them and chooses among them."""
+"""The wire languages: a file for each version of A2A, and a file or folder for each other system.
+
+a2a/languages.py lists them.
+"""

@@ -54,8 +54,8 @@ Role = Literal["web", "worker", "child"]
 COLLECT_AFTER = 5_000
 """New objects, less those freed, after which Python looks for cycles among them.
 
-Its own 700 are those of a few calls: the look came while the calls were under way, took a tenth of the time of a get,
-and kept what it found alive until a later and larger look.
+A few calls reach Python's default of 700. With that, the search ran while calls were under way, took a tenth of the
+time of a get, and moved objects still in use to an older generation, whose search comes later and costs more.
 """
 
 

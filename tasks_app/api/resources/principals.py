@@ -1,4 +1,4 @@
-"""Principals, read only: the first key of a principal makes them."""
+"""Principals, read only. Each is created with its first key, service account, OAuth client or Slack workspace."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tenants, read only: the first key of a principal makes them."""
+"""Tenants, read only. Each is created with its first principal."""
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.models import Tenant
