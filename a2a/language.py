@@ -188,7 +188,7 @@ class Language(Struct, frozen=True, kw_only=True):
     agent_header: str = ""
     """The header in which answers name the agent; empty for a language without one."""
     refusal: Callable[[Result | Frame], Error | None] | None = None
-    """Returns the error by which the language tells a result, such as a task that has failed; None for an answer.
+    """Returns the error that the language answers for a result, such as a task that has failed; None for an answer.
     Without this function every result is an answer. With it a call that waits begins its answer only when the outcome
     is there, because the HTTP status depends on the outcome."""
     framing: Callable[[bytes, int | None], bytes] = sse.frame

@@ -250,7 +250,7 @@ class SendToSharedStream(Request, frozen=True, kw_only=True):
 
 
 class SendChunk(SendToSharedStream, frozen=True, kw_only=True):
-    """Send one piece of a message to a shared stream. No agent answers it. A chunk that is sent twice is one."""
+    """Send one piece of a message to a shared stream. No agent answers it. A chunk sent twice is stored once."""
 
     sequence: int
     """The caller's own number of the chunk."""

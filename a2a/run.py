@@ -96,7 +96,7 @@ class Failure(Exception):
         self.text = plain_text(text)
         super().__init__(self.text)
         self.reason = plain_text(reason)
-        """The reason of an error of a2a/errors.py, by which languages whose calls are the work tell the failure."""
+        """The reason of an error of a2a/errors.py. Languages whose calls wait for the task answer with that error."""
 
 
 class Retry(Failure):

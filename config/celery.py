@@ -41,7 +41,7 @@ def celery_settings() -> dict[str, object]:
         "worker_enable_remote_control": False,
         **tls_settings(settings.CELERY_BROKER_URL),
         "broker_transport_options": {
-            # Of Redis, then of RabbitMQ. Without these a worker that stops waits for as long as the broker hangs.
+            # Three options of Redis, two of RabbitMQ. Without them a worker that stops waits while the broker hangs.
             "socket_timeout": 5,
             "socket_connect_timeout": 5,
             "socket_keepalive": True,

@@ -36,11 +36,11 @@ class TasksAppConfig(AppConfig):
 
 
 def _read_settings_plainly() -> None:
-    """Let a setting be read as an attribute of any object is.
+    """Make the read of a setting a plain attribute access.
 
-    Each read of a lazy object of Django looks whether the value is a method of a proxy. The object of the settings has
-    no such methods that anyone reads by name, the look takes eight times as long as the read, and each call reads ten
-    settings.
+    With each read of an attribute, a lazy object of Django checks whether the value is a method that it proxies. The
+    code reads no such method of the settings. The check takes eight times as long as the read, and each call of a
+    client reads ten settings.
     """
     LazySettings.__getattribute__ = object.__getattribute__  # type: ignore[method-assign]  # as above
 

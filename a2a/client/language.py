@@ -63,7 +63,7 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
     polls: bool = False
     """True if no answer waits for an agent, so that the client reads the task until it has ended or is interrupted."""
     has_message_ids: bool = True
-    """True if a server knows a message that is sent again by its id."""
+    """True if a server recognises a message that is sent again by its id."""
     seconds: Mapping[type[Request], float] = {}
     """The usual time limits of its calls, where the caller sets none for the operation."""
 

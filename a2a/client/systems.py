@@ -257,7 +257,7 @@ class MemoryCalls:
             raise
 
     def ask_now(self, request: Request) -> Any:
-        """Raise TypeError: a client that blocks is a SyncClient."""
+        """Raise TypeError, because only a SyncClient can block."""
         raise TypeError("a method of memory whose name ends in _now needs a SyncClient")
 
 

@@ -147,7 +147,7 @@ def _output(status: str, parts: list[Part]) -> Json:
 
 
 def refusal(result: Result | Frame) -> Error | None:
-    """Return the error by which the end of a task is told; None for a task that has completed or asks a question.
+    """Return the error that answers for the end of a task; None for a task that has completed or asks a question.
 
     A task that is at work at the end of a wait is a timeout.
     """

@@ -45,8 +45,8 @@ COLUMN: Column = {
     errors.PermissionDenied: Cell(DOMAIN, 403),
     errors.Unavailable: Cell(DOMAIN, 503),
 }
-"""The cells of VAPORA. 404 is the task's alone: with one code for most errors, a client may tell an absent task by the
-status."""
+"""The cells of VAPORA. Only an absent task has the status 404: most errors share one code, so a client may recognise an
+absent task by the status alone."""
 
 
 def encode_error(error: Error, code: int) -> Json:

@@ -1,1 +1,1 @@
-"""Callers, who ask: keys, tokens, scopes, ownership, network addresses, reserved paths."""
+"""Callers and their rights: keys, tokens, scopes, ownership, network addresses, reserved paths."""

@@ -53,7 +53,7 @@ class Hints:
         self._relays = tuple(other for other in self._relays if other != relay)
 
     def on_offer(self, offer: Offer) -> None:
-        """Call this whenever a task has become runnable."""
+        """Call the function whenever a task has become runnable."""
         self._offers = (*self._offers, offer)
 
     def forget_offer(self, offer: Offer) -> None:
@@ -80,7 +80,7 @@ class Hints:
         self._alarm.set(seconds)
 
     def on_due(self, due: Due) -> None:
-        """Call this whenever this process has written a delivery. Other processes find deliveries when they poll."""
+        """Call the function whenever this process has written a delivery. Other processes poll for deliveries."""
         self._dues = (*self._dues, due)
 
     def forget_due(self, due: Due) -> None:

@@ -1,7 +1,7 @@
 """The proof that an operator is still the person at the keyboard, which acts that lead to more rights ask for.
 
-A login is such a proof, and after A2A_PROOF_MINUTES the page of the admin that asks for the password again, and for the
-second factor where it is on. Programs have no keyboard: their tokens need to be made for such acts.
+A login is such a proof for A2A_PROOF_MINUTES. After that a page of the admin asks for the password again, and for the
+second factor where it is on. A program cannot give such a proof, so its token must be made for such acts.
 """
 
 from typing import Any

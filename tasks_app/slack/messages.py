@@ -22,8 +22,8 @@ GONE = frozenset({"message_not_found", "cant_update_message", "thread_not_found"
 class Messages:
     """The messages of the reply of one turn.
 
-    Slack takes no key by which a message that is posted twice would be one. So the row says that a posting begins, and
-    when its end is unknown, Slack is asked for the message before it is posted again.
+    Slack has no idempotency key for messages. So the row says that a posting begins, and when its end is unknown, Slack
+    is asked for the message before it is posted again.
     """
 
     def __init__(self, turn: Turn, api: WebApi) -> None:

@@ -83,7 +83,7 @@ class Stream:
         self.end = End.DONE
         """The reason of the end, after the end."""
         self.failure = b""
-        """The error in its envelope, after an end by a fault, and after one that the language tells as an error."""
+        """The error in its envelope, after an end by a fault, and after an outcome that is an error in the language."""
 
     @property
     def numbers_frames(self) -> bool:
@@ -134,7 +134,7 @@ class Stream:
                     yield page
 
     def _refusal(self, end: TaskDocument | LogRow) -> Error | None:
-        """Return the error by which the language tells this end of a task; None if it has none."""
+        """Return the error that the language sends for this end of a task; None if it sends the end as an event."""
         if self.language.refusal is None or not isinstance(end, TaskDocument | EventDocument):
             return None
         return self.language.refusal(end)

@@ -14,7 +14,7 @@ from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Role, Status, Task
 
 STATES: dict[str, TaskState] = {name: state for state, name in reversed(NAMES.items()) if state not in NOTES}
-"""The states by their names. Two states that ACP lacks are told by the metadata."""
+"""The states by their names. Two states that ACP lacks are in the metadata."""
 
 # ---------------------------------------------------------------- requests
 
@@ -86,7 +86,7 @@ def decode_result(wire: Json) -> Task:
 
 
 def _state_of(task: Json) -> TaskState:
-    """Return the state of a task. Our servers tell states that ACP lacks by notes in the metadata."""
+    """Return the state of a task. Our servers note states that ACP lacks in the metadata."""
     metadata = task.get("metadata") or {}
     for state, note in NOTES.items():
         if NAMES[state] == task["status"] and note.items() <= metadata.items():

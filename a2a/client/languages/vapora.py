@@ -17,5 +17,5 @@ NUMBERS = Numbers(
     },
     statuses={404: errors.TaskNotFound.reason},
 )
-"""Servers of VAPORA itself send no reason, so that the status tells an absent task."""
+"""Servers of VAPORA itself send no reason, so the status 404 stands for an absent task."""
 LANGUAGE = replace(v0_3.LANGUAGE, name=OURS.name, headers={}, numbers=NUMBERS)
