@@ -1,5 +1,7 @@
-"""Work that nobody waits for, and that must be done all the same: it is repeated while other transactions hold locks,
-and if it is repeatable, also while the database is away."""
+"""Errands: work without a waiting caller, which must be done all the same.
+
+An errand is repeated while other transactions hold locks, and if it is repeatable, also while the database is away.
+"""
 
 import logging
 import threading

@@ -66,7 +66,7 @@ def _find_times_ahead(now: datetime) -> Iterator[Finding]:
             kind="lease",
             subject=task.id,
             problem=f"Task {task.id} of agent {task.agent}: the lease of {task.lease_owner} ends at "
-            f"{task.lease_until:%Y-%m-%d %H:%M:%S} UTC, later than any process sets. Until then nobody takes it up.",
+            f"{task.lease_until:%Y-%m-%d %H:%M:%S} UTC, later than any process sets. Until then no worker takes it up.",
             remedy=f"If no agent works on it, cancel it: manage.py tasks cancel {task.id}. Find out what wrote to the "
             f"database, or which clock is wrong.",
         )

@@ -1,7 +1,7 @@
 """The writes to the memory: the only writer of its tables.
 
 Each write is one transaction. It locks the row with the room of the owner, so the writes of an owner come one after the
-other: versions have no gaps, and no limit is passed, whoever writes at the same time.
+other. So versions have no gaps and no limit is passed, even if several processes write at the same time.
 """
 
 from collections.abc import Iterable

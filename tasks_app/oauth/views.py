@@ -55,7 +55,7 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
         if not may_approve(request):
             raise PermissionDenied("You may not approve this client: you need the permission to change OAuth clients.")
         if not proof.is_fresh(request):
-            # Whoever holds a code may act for the principal of the client, without the operator.
+            # The holder of a code may act for the principal of the client, without the operator.
             return proof.ask(request)
         if request.method == "POST" and not names_client(request.POST.get("client_id", "")):
             # The toolkit takes the name in the form as that of a client which exists.

@@ -1,7 +1,7 @@
 """The keeper goes on with batches: it begins items, notes their ends, and writes progress and results.
 
 The rows are the queue: a batch that is due may be taken by the keeper of any process, and each step can be done again.
-An item is sent as a message whose id is its batch and its place, so it becomes one task, whoever dies in between.
+An item is sent as a message whose id is its batch and its place, so it becomes one task, even if its process dies.
 """
 
 import asyncio

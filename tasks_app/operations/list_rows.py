@@ -53,7 +53,7 @@ class Row(Struct, frozen=True):
     at: int | str
     """The time of the status: microseconds on PostgreSQL, whose times are slow to decode, and text on SQLite."""
     size: int
-    """Characters of its events: its texts have no more. If it is 0, nobody has counted."""
+    """Characters of its events: its texts have no more. 0 if they were not counted."""
     history: str | None
     artifacts: str | None
 

@@ -169,7 +169,7 @@ class Writer:
 
     def charge_late(self) -> None:
         """Charge what was reported and not written to the stored budgets, and from now on each report at once. Call it
-        after the last write, whoever has made that."""
+        after the last write for the run, which may have come from outside it."""
         if self.timer is not None and not self.lock.locked():
             self.timer.cancel()  # A report beside the last write may have set it.
         if not self.read.reserved:

@@ -1,7 +1,7 @@
 """The log of shared streams: the only writer of their state.
 
 Each write is one transaction: it locks the head row, numbers the new chunks by a conditional update of that row, and
-inserts them. So the numbers of a stream have no gaps, whoever writes at the same time.
+inserts them. So the numbers of a stream have no gaps, even if several processes write at the same time.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Shared streams that nobody uses any more: they are closed after A2A_SHARED_STREAM_HOURS without a chunk."""
+"""Idle shared streams: they are closed after A2A_SHARED_STREAM_HOURS without a chunk."""
 
 import logging
 from datetime import datetime, timedelta

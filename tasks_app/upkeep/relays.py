@@ -20,7 +20,7 @@ class RelayRoutine(Routine):
     at_once = True
 
     def run_round(self) -> None:
-        """Describe the relays, read the cards that are due, and cancel remote tasks that nobody waits for."""
+        """Describe the relays, read the cards that are due, and cancel remote tasks whose tasks here have ended."""
         from tasks_app.relays import cancellation, cards  # load the client, which processes without relays never need
 
         cards.describe_agents()

@@ -75,7 +75,7 @@ class Handshakes:
 
 
 async def _look(client: httpx.AsyncClient, url: str, owner_id: int, site: str, now: datetime) -> TryResult | None:
-    """Look whether the receiver has agreed, and ask it if nobody knows. Returns and raises as `meet` does."""
+    """Look whether the receiver has agreed, and ask it if that is unknown. Returns and raises as `meet` does."""
     receiver = await _find(owner_id, site)
     if receiver is not None and receiver.agrees(now):
         return None

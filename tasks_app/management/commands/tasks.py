@@ -120,7 +120,7 @@ class Command(DatabaseCommand):
         except Error as error:
             facts = "; ".join(error.facts.values())
             raise CommandError(f"{error.message}: {facts}" if facts else error.message, returncode=1) from None
-        # The record comes first: a link that nobody knows of cannot be asked about.
+        # The record comes first, so that every link is in the record.
         record_acts(operator, "link", Change(task, after={"expiresAt": link.expires_at}))
         self.print_line({"id": task.pk} | link.describe(public()))
 

@@ -87,7 +87,7 @@ def _add_reach(parser: ArgumentParser) -> None:
 
 
 def _check_none(options: dict[str, Any], is_empty: bool, what: str) -> None:
-    """Check that all is taken away from an operator by --none alone, so that nobody does it by leaving words out."""
+    """Check that --none alone takes all away from an operator, so that forgotten words do not."""
     if is_empty and not options["none"]:
         raise CommandError(f"Give {what}, or --none to take all away.")
     if options["none"] and not is_empty:
