@@ -7,7 +7,7 @@ A2A_INLINE_BYTES = whole("A2A_INLINE_BYTES", 16_384)
 """The largest size of a part inside rows and answers. Larger parts are stored as files, and answers have links to
 them."""
 A2A_FILE_BYTES = whole("A2A_FILE_BYTES", 25_000_000, 1)
-"""Bytes of one file. `A2A_BODY_BYTES` limits the parts of callers before."""
+"""Bytes of one file. `A2A_BODY_BYTES` limits a call with all its parts, also where it is smaller."""
 A2A_TASK_FILE_BYTES = whole("A2A_TASK_FILE_BYTES", 100_000_000, 1)
 """Bytes of all files of a task."""
 A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2)

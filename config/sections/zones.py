@@ -4,7 +4,7 @@ from config.environment import execution, number, text, whole
 
 A2A_ATTACHMENT_BYTES = whole("A2A_ATTACHMENT_BYTES", 10_000_000, 1)
 """Bytes of an attachment of `execute_task`. A larger one is skipped, and the answer says so. `A2A_BODY_BYTES` limits
-the call with all its contents before."""
+a call with all its contents, also where it is smaller."""
 A2A_SECRET_SECONDS = number("A2A_SECRET_SECONDS", 3600, 1)
 """The time for which a secret in the params of `execute_task` is there for the agent, sealed under `SECRET_KEY`."""
 A2A_USAGE_DAYS = number("A2A_USAGE_DAYS", 90, 0, 36_500)
