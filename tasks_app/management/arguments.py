@@ -45,6 +45,13 @@ def add_operator(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", type=read_reason, default="", help="the reason to record with the act")
 
 
+def add_ids(parser: ArgumentParser, metavar: str = "id", what: str = "the ids") -> None:
+    """Add the argument for the ids of the rows that a verb acts on. `read_ids` reads it."""
+    parser.add_argument(
+        "ids", type=read_text, nargs="+", metavar=metavar, help=f"{what}, or - to read them from the input"
+    )
+
+
 def add_limit(parser: ArgumentParser) -> None:
     """Add the option for the number of lines that a list prints."""
     parser.add_argument(

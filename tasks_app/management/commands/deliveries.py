@@ -11,6 +11,7 @@ from a2a.notices import names_of
 from tasks_app import webhooks
 from tasks_app.management.arguments import (
     add_examples,
+    add_ids,
     add_limit,
     add_operator,
     read_ids,
@@ -80,9 +81,7 @@ class Command(DatabaseCommand):
         for name, verb in VERBS.items():
             parser = verbs.add_parser(name, help=verb.help)
             metavar = "id" if verb.model is Delivery else "webhook_id"
-            parser.add_argument(
-                "ids", type=read_text, nargs="+", metavar=metavar, help="the ids, or - to read them from the input"
-            )
+            add_ids(parser, metavar)
             add_operator(parser)
         secret = verbs.add_parser("secret", help="print the secret that signs the deliveries of a webhook")
         secret.add_argument("id", type=read_text, metavar="webhook_id", help="the id of the webhook")

@@ -16,6 +16,7 @@ from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
 from tasks_app.management.arguments import (
     add_examples,
+    add_ids,
     add_limit,
     add_operator,
     add_since,
@@ -50,9 +51,7 @@ class Command(DatabaseCommand):
         )
         show.add_argument("--limit", type=read_limit, help=f"the most tasks to print; {lookup.CANDIDATES} by default")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
-        cancel.add_argument(
-            "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
-        )
+        add_ids(cancel)
         add_operator(cancel)
         link = verbs.add_parser("link", help="make a link by which anyone can follow a task in a browser, for a time")
         link.add_argument("id", type=read_text, help="the id of the task")

@@ -8,6 +8,9 @@ from django.core.management.base import CommandError
 from django.db.models import Model, QuerySet
 from msgspec import Struct
 
+from tasks_app.management.arguments import read_ids, read_operator
+from tasks_app.operators.audit import Operator
+
 M = TypeVar("M", bound=Model)
 
 
@@ -54,6 +57,17 @@ def find_row(rows: QuerySet[M], id: int, what: str, noun: str) -> M:
 def missing_row(id: int, what: str, noun: str) -> CommandError:
     """Return the error for an id that no row has."""
     return CommandError(f"There is no {what} with the id {id}; `manage.py a2a {noun} list` prints all ids.")
+
+
+def act_on_ids(printer: Printer, options: dict[str, Any], act: Callable[[str, Operator], None]) -> None:
+    """Do an act on each row of the arguments, and print what came of each. Raises CommandError if any was refused."""
+    from tasks_app.webhooks import one_by_one  # loads the HTTP client
+
+    answers = one_by_one(act)(read_ids(options["ids"]), read_operator(options))
+    for id, answer in answers.items():
+        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": options["verb"]}))
+    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
+        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
 
 
 def report_unchanged(printer: Printer, what: str, state: str) -> None:

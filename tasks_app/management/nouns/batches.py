@@ -7,15 +7,14 @@ from django.core.management.base import CommandError
 
 from tasks_app.batches.details import LIMIT, MOST, STATES, details_of, in_state, with_states
 from tasks_app.management.arguments import (
+    add_ids,
     add_limit,
     add_operator,
     add_since,
     make_number_reader,
-    read_ids,
-    read_operator,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, owned_line
+from tasks_app.management.nouns import Noun, Printer, act_on_ids, owned_line
 from tasks_app.models import Batch
 from tasks_app.operators import columns, lookup
 
@@ -40,9 +39,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--limit", type=make_number_reader(1, MOST), default=LIMIT, metavar="ITEMS", help=f"at most {MOST} items"
     )
     cancel = verbs.add_parser("cancel", help="cancel batches with their items at work")
-    cancel.add_argument(
-        "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
-    )
+    add_ids(cancel)
     add_operator(cancel)
 
 
@@ -63,18 +60,9 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
                 raise CommandError(f"There is no batch {options['id']}.")
             printer.print_line(owned_line(row, columns.BATCH) | details_of(row, options["after"], options["limit"]))
         case _:
-            _act(printer, options)
+            from tasks_app.operations import batch_acts  # loads the agents
 
-
-def _act(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.operations import batch_acts  # loads the agents
-    from tasks_app.webhooks import one_by_one
-
-    answers = one_by_one(batch_acts.cancel)(read_ids(options["ids"]), read_operator(options))
-    for id, answer in answers.items():
-        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": "cancel"}))
-    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
-        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+            act_on_ids(printer, options, batch_acts.cancel)
 
 
 BATCHES = Noun(

@@ -3,10 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
-
-from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator, read_text
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.arguments import add_ids, add_limit, add_operator
+from tasks_app.management.nouns import Noun, Printer, act_on_ids
 from tasks_app.models import Receiver
 
 
@@ -20,9 +18,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         ("forget", "forget answers, so that the receivers are asked before their next deliveries"),
     ):
         verb = verbs.add_parser(name, help=purpose)
-        verb.add_argument(
-            "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
-        )
+        add_ids(verb)
         add_operator(verb)
 
 
@@ -32,12 +28,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         return
     from tasks_app import webhooks  # loads the HTTP client
 
-    act = webhooks.one_by_one({"agree": webhooks.agree, "forget": webhooks.forget}[options["verb"]])
-    answers = act(read_ids(options["ids"]), read_operator(options))
-    for id, answer in answers.items():
-        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": options["verb"]}))
-    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
-        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+    act_on_ids(printer, options, {"agree": webhooks.agree, "forget": webhooks.forget}[options["verb"]])
 
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:

@@ -7,14 +7,13 @@ from django.core.management.base import CommandError
 
 from a2a.shared_streams import SharedStreamState
 from tasks_app.management.arguments import (
+    add_ids,
     add_limit,
     add_operator,
     make_number_reader,
-    read_ids,
-    read_operator,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, owned_line
+from tasks_app.management.nouns import Noun, Printer, act_on_ids, owned_line
 from tasks_app.models import SharedStream
 from tasks_app.operators import columns
 from tasks_app.shared_streams.details import LIMIT, MOST, details_of
@@ -42,9 +41,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         ("resume", "resume shared streams that are paused"),
     ):
         verb = verbs.add_parser(name, help=purpose)
-        verb.add_argument(
-            "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
-        )
+        add_ids(verb)
         add_operator(verb)
 
 
@@ -62,20 +59,10 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             printer.print_line(
                 owned_line(row, columns.SHARED_STREAM) | details_of(row, options["before"], options["limit"])
             )
-        case _:
-            _act(printer, options)
+        case verb:
+            from tasks_app.operations import shared_stream_acts  # loads the agents
 
-
-def _act(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.operations import shared_stream_acts  # loads the agents
-    from tasks_app.webhooks import one_by_one
-
-    act = one_by_one(shared_stream_acts.ACTS[options["verb"]])
-    answers = act(read_ids(options["ids"]), read_operator(options))
-    for id, answer in answers.items():
-        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": options["verb"]}))
-    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
-        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+            act_on_ids(printer, options, shared_stream_acts.ACTS[verb])
 
 
 SHARED_STREAMS = Noun(

@@ -8,16 +8,16 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import (
+    add_ids,
     add_limit,
     add_operator,
-    read_ids,
     read_input,
     read_name,
     read_operator,
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, report_unchanged
+from tasks_app.management.nouns import Noun, Printer, act_on_ids, report_unchanged
 from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.models.states import SlackQuestionState
 from tasks_app.operators import columns
@@ -70,13 +70,7 @@ def _add_questions(verbs: Any) -> None:
         ("drop", "drop questions that are not answered yet"),
     ):
         acting = verbs.add_parser(verb, help=purpose)
-        acting.add_argument(
-            "ids",
-            type=read_text,
-            nargs="+",
-            metavar="id",
-            help="the ids of questions, or - to read them from the input",
-        )
+        add_ids(acting, what="the ids of questions")
         add_operator(acting)
 
 
@@ -168,14 +162,8 @@ def _questions(printer: Printer, options: dict[str, Any]) -> None:
 
 def _act(printer: Printer, options: dict[str, Any]) -> None:
     from tasks_app.slack.acts import ACTS
-    from tasks_app.webhooks import one_by_one
 
-    act = one_by_one(ACTS[options["verb"].replace("-", "_")])
-    answers = act(read_ids(options["ids"]), read_operator(options))
-    for id, answer in answers.items():
-        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": options["verb"]}))
-    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
-        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+    act_on_ids(printer, options, ACTS[options["verb"].replace("-", "_")])
 
 
 def _rows() -> Any:

@@ -7,8 +7,8 @@ from django.core.management.base import CommandError
 
 from a2a.workflows import WorkflowState
 from tasks_app.exchanges.redaction import redact
-from tasks_app.management.arguments import add_limit, add_operator, read_ids, read_operator, read_text
-from tasks_app.management.nouns import Noun, Printer, owned_line
+from tasks_app.management.arguments import add_ids, add_limit, add_operator, read_text
+from tasks_app.management.nouns import Noun, Printer, act_on_ids, owned_line
 from tasks_app.models import Workflow
 from tasks_app.operators import columns
 from tasks_app.workflows.details import details_of
@@ -22,9 +22,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     show = verbs.add_parser("show", help="show one with its tasks and their results")
     show.add_argument("id", type=read_text)
     cancel = verbs.add_parser("cancel", help="end workflows for good, and cancel their unfinished tasks")
-    cancel.add_argument(
-        "ids", type=read_text, nargs="+", metavar="id", help="the ids, or - to read them from the input"
-    )
+    add_ids(cancel)
     add_operator(cancel)
 
 
@@ -41,18 +39,9 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
                 raise CommandError(f"There is no workflow {options['id']}.")
             printer.print_line(owned_line(row, columns.WORKFLOW) | details_of(row, redact))
         case _:
-            _act(printer, options)
+            from tasks_app.operations import workflow_acts  # loads the agents
 
-
-def _act(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.operations import workflow_acts  # loads the agents
-    from tasks_app.webhooks import one_by_one
-
-    answers = one_by_one(workflow_acts.cancel)(read_ids(options["ids"]), read_operator(options))
-    for id, answer in answers.items():
-        printer.print_line({"id": id} | ({"refused": answer.refusal} if answer.refusal else {"done": "cancel"}))
-    if refusals := sum(bool(answer.refusal) for answer in answers.values()):
-        raise CommandError(f"{refusals} of {len(answers)} refused.", returncode=1)
+            act_on_ids(printer, options, workflow_acts.cancel)
 
 
 WORKFLOWS = Noun(
