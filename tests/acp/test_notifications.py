@@ -86,7 +86,7 @@ def test_wrong_params_are_refused_with_their_field(owner: Person, change: dict[s
     assert (error["code"], error["data"]["field"]) == (-32602, f"params.{field}")
 
 
-def test_it_needs_the_right_to_be_notified(db: None) -> None:
+def test_a_notification_needs_the_scope_to_receive_notifications(db: None) -> None:
     reader = person("reader", "home", scopes="acp:agent:identify acp:tasks:read")
     status, _, answer = post(call("task.notification", PARAMS), reader.key)
     assert (status, answer["error"]["code"]) == (403, -40008)

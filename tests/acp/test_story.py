@@ -37,24 +37,26 @@ def chapters(*without: str) -> list[Any]:
     return [pytest.param(one, id=one.name) for one in CHAPTERS if one.name in names]
 
 
-def test_the_chapters_exist() -> None:
+def test_every_named_chapter_exists() -> None:
     assert {chapter.name for chapter in CHAPTERS} >= TASKS
 
 
 @pytest.mark.requirement("ACP-06", "ACP-09")
 @pytest.mark.parametrize("chapter", chapters())
-def test_live(server: Server, chapter: Chapter) -> None:
+def test_a_live_server_tells_each_chapter_on_tasks(server: Server, chapter: Chapter) -> None:
     asyncio.run(chapter.tell(cast(AcpSpeaker, None, LiveDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("chapter", chapters())
-def test_stock(service: None, owner: Person, stranger: Person, chapter: Chapter) -> None:
+def test_the_handler_of_django_tells_each_chapter_on_tasks(
+    service: None, owner: Person, stranger: Person, chapter: Chapter
+) -> None:
     asyncio.run(chapter.tell(cast(AcpSpeaker, None, StockDoor(), owner.key, stranger.key)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("chapter", chapters(*ON_THE_HANDSHAKE))
-def test_over_websocket(server: Server, chapter: Chapter) -> None:
+def test_a_websocket_tells_each_chapter_on_tasks(server: Server, chapter: Chapter) -> None:
     asyncio.run(chapter.tell(cast(AcpSpeaker, None, SocketDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
 
 

@@ -138,7 +138,7 @@ async def test_costs_that_differ_never_exceed_the_bucket(settings: Any, address:
         assert 190 <= spent <= 200
 
 
-async def test_most_calls_ask_nothing(settings: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_most_calls_do_not_ask_redis(settings: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trips = []
     call = Bank._call
     monkeypatch.setattr(Bank, "_call", lambda bank, wishes: trips.append(1) or call(bank, wishes))

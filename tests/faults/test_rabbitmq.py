@@ -77,7 +77,7 @@ async def test_a_frozen_broker_holds_up_neither_calls_nor_the_end(plant: Plant, 
     assert "Traceback" not in web.log + other.log + worker.log
 
 
-async def test_both_zones_go_on_when_it_comes_back(
+async def test_both_zones_go_on_when_rabbitmq_comes_back(
     start: Start, nodes: list[Node], rabbit: RabbitMQ, tmp_path: Path, migrated_file: Path
 ) -> None:
     await outlive(rabbit, await start_zones(rabbit.url, start, nodes, tmp_path, migrated_file))

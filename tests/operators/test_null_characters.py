@@ -25,7 +25,7 @@ def ada(client: Client) -> Client:
 
 
 @pytest.mark.parametrize("model", PAGES, ids=lambda model: model._meta.label)
-def test_a_list_of_the_admin_finds_no_row_with_it(model: Any, ada: Client) -> None:
+def test_a_list_of_the_admin_finds_no_row_with_a_null_character(model: Any, ada: Client) -> None:
     address = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     plain = ada.get(address)
     assert plain.status_code == 200
@@ -39,7 +39,7 @@ def test_a_list_of_the_admin_finds_no_row_with_it(model: Any, ada: Client) -> No
 
 @pytest.mark.parametrize("model", PAGES, ids=lambda model: model._meta.label)
 @pytest.mark.parametrize("view", ["change", "history", "delete"])
-def test_a_page_of_the_admin_is_not_found(model: Any, view: str, ada: Client) -> None:
+def test_a_page_of_the_admin_with_a_null_character_is_not_found(model: Any, view: str, ada: Client) -> None:
     address = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{view}", args=["KEY"])
     answer = ada.get(address.replace("KEY", "a%00b"))
     leads_back = view == "change" and model._meta.app_label == "tasks_app"

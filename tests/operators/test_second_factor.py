@@ -258,7 +258,7 @@ def test_a_token_takes_a_code(ada: User, settings: Any) -> None:
     assert tokens.find_token(line["token"])
 
 
-def test_development_asks_for_none(ada: User, settings: Any) -> None:
+def test_development_asks_for_no_second_factor(ada: User, settings: Any) -> None:
     settings.A2A_SECOND_FACTOR = False
     client = visit()
     assert is_in(client)

@@ -55,7 +55,7 @@ def test_another_version_or_spelling_of_an_extension_is_another_extension() -> N
 
 
 @pytest.mark.parametrize("uri", [GEO, TRACE, "x-own:1", "https://example.org/a?b=c#d"])
-def test_an_agent_may_declare(uri: str) -> None:
+def test_an_agent_may_declare_an_absolute_uri(uri: str) -> None:
     assert is_uri(uri)
 
 
@@ -74,5 +74,5 @@ def test_an_agent_may_declare(uri: str) -> None:
         5,
     ],
 )
-def test_an_agent_may_not_declare(uri: object) -> None:
+def test_an_agent_may_not_declare_another_text_or_value(uri: object) -> None:
     assert not is_uri(uri)

@@ -65,12 +65,12 @@ def test_a_part_is_what_it_says_or_what_its_kind_is(part: Part, kind: str) -> No
 
 
 @pytest.mark.parametrize("name", ["text/plain", "*/*", "image/*", "application/vnd.a+json"])
-def test_an_agent_may_name(name: str) -> None:
+def test_an_agent_may_name_a_media_type_or_a_range(name: str) -> None:
     assert is_mode(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", "text", "*", "*/plain", "Text/plain", "text/plain; charset=utf-8", "a/b/c", "text/", "a b/c", 5, None]
 )
-def test_an_agent_may_not_name(name: object) -> None:
+def test_an_agent_may_not_name_another_text_or_value(name: object) -> None:
     assert not is_mode(name)

@@ -32,7 +32,7 @@ def test_a_call_of_its_method_in_another_language_is_told_which_language_has_it(
     assert f"it is a method of sparc, and by its A2A-Version this call is in a2a-{version}" in str(wire(refusal))
 
 
-def test_it_is_on_no_card() -> None:
+def test_sparc_is_on_no_card() -> None:
     assert ALL.card_versions == ("1.0", "0.3")
 
 

@@ -31,7 +31,7 @@ def test_other_text_is_sent_as_it_is() -> None:
     assert frame(data) == b"data: " + data + b"\n\n"
 
 
-def test_zero_is_a_place() -> None:
+def test_the_sequence_number_zero_is_sent() -> None:
     assert frame(b"{}", 0).startswith(b"id: 0\n")
 
 

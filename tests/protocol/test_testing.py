@@ -127,7 +127,7 @@ async def test_within_a_running_loop_it_says_what_to_do() -> None:
         play(hello, "Ann")
 
 
-def test_it_needs_no_django() -> None:
+def test_playing_an_agent_needs_no_django() -> None:
     code = "import sys, a2a.testing; print({'django', 'tasks_app'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS

@@ -132,7 +132,7 @@ def test_methods_without_the_capability_work(owner: Person) -> None:
     assert called(owner, "tasks/get", {"id": task["id"]})["result"]["id"] == task["id"]
 
 
-def test_every_card_says_so() -> None:
+def test_every_card_shows_that_the_capabilities_are_off() -> None:
     for path, version in (
         ("agent-card.json", "1.0"),
         ("agent-card.json", "0.3"),

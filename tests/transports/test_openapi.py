@@ -25,7 +25,7 @@ from tests.support.speaker import Speaker
 PATH = "/openapi.json"
 
 
-def test_it_is_valid() -> None:
+def test_the_description_is_valid_openapi() -> None:
     document = rest_description().document
     validate(document)
     path = document["paths"]["/tasks/{id}"]
@@ -33,7 +33,7 @@ def test_it_is_valid() -> None:
         validate(document | {"paths": {"/tasks/{id}": path | {"get": path["get"] | {"responses": 1}}}})
 
 
-def test_every_route_and_each_of_its_params_are_in_it() -> None:
+def test_every_route_is_described_with_its_params() -> None:
     paths = rest_description().document["paths"]
     for endpoint in ALL.endpoints.values():
         for prefix in endpoint.paths:
@@ -48,7 +48,7 @@ def test_every_route_and_each_of_its_params_are_in_it() -> None:
     assert paths["/v1/card"]["get"]["x-scope"] == "tasks:read"
 
 
-def test_every_other_path_is_a_row() -> None:
+def test_every_path_without_a_language_is_described() -> None:
     paths = rest_description().document["paths"]
     described = {re.sub(r"\{\w+\}", "{}", path).strip("/") for path in paths}
     routes = [str(each.pattern) for each in urlpatterns if isinstance(each.pattern, RoutePattern)]
@@ -58,7 +58,7 @@ def test_every_other_path_is_a_row() -> None:
     assert {"openapi.json", "openrpc.json", "ws/ticket", "jsonrpc"} <= described
 
 
-def test_the_places_without_a_language_answer_as_it_says(server: Server) -> None:
+def test_paths_without_a_language_answer_as_described(server: Server) -> None:
     with httpx.Client(base_url=server.url, verify=NO_TLS) as client:
         for path, operations in rest_description().document["paths"].items():
             for verb, operation in operations.items():
@@ -78,7 +78,7 @@ def test_the_places_without_a_language_answer_as_it_says(server: Server) -> None
         ("/agents/story/.well-known/agent-card.json", None),
     ],
 )
-def test_cards_are_as_it_says(server: Server, path: str, version: str | None) -> None:
+def test_cards_are_as_described(server: Server, path: str, version: str | None) -> None:
     headers = {"A2A-Version": version} if version else {}
     card = httpx.get(server.url + path, headers=headers, verify=NO_TLS).json()
     plain = path.removeprefix("/agents/story")
@@ -87,7 +87,7 @@ def test_cards_are_as_it_says(server: Server, path: str, version: str | None) ->
         rest_description().check_answer("GET", plain, 200, "application/json", card | {"surplus": 1})
 
 
-def test_it_is_served_to_callers_with_their_address(caller: httpx.Client, server: Server) -> None:
+def test_the_description_has_the_address_that_its_caller_used(caller: httpx.Client, server: Server) -> None:
     response = caller.get(PATH)
     assert response.status_code == 200
     assert response.json() == rest_description().document | {"servers": [{"url": server.url}]}

@@ -28,7 +28,7 @@ def names(document: Any) -> list[str]:
     return [method["name"] for method in document["methods"]]
 
 
-def test_it_lists_what_a_call_of_the_version_can_name(caller: httpx.Client) -> None:
+def test_the_description_lists_the_methods_that_the_version_can_call(caller: httpx.Client) -> None:
     new, old, oldest = (ALL.by_name[f"a2a-{version}"].methods for version in ("1.0", "0.3", "0.2"))
     always = ["rpc.discover", *ALL.by_name["acp"].methods, *ALL.by_name["zone"].methods]
     sparc = [name for name in ALL.by_name["sparc"].methods if name not in oldest]
@@ -38,7 +38,7 @@ def test_it_lists_what_a_call_of_the_version_can_name(caller: httpx.Client) -> N
     assert names(got(caller, PATH + "?a2a-version=0.2")) == [*always, *oldest, *sparc]
 
 
-def test_it_is_beside_each_path_of_its_endpoint_and_names_the_address(caller: httpx.Client, server: Server) -> None:
+def test_each_path_of_the_endpoint_has_its_description_and_address(caller: httpx.Client, server: Server) -> None:
     whole = got(caller)
     socket = server.url.replace("http", "ws", 1)
     assert [each["url"] for each in whole["servers"]] == [f"{server.url}/jsonrpc", f"{socket}/ws"]
@@ -48,7 +48,7 @@ def test_it_is_beside_each_path_of_its_endpoint_and_names_the_address(caller: ht
     assert addresses == [f"{server.url}/agents/echo/jsonrpc", f"{socket}/agents/echo/ws"]
 
 
-def test_a_version_or_an_agent_that_is_unknown_has_none(caller: httpx.Client) -> None:
+def test_an_unknown_version_or_agent_has_no_description(caller: httpx.Client) -> None:
     response = caller.get(PATH, headers={"A2A-Version": "7.1"})
     assert (response.status_code, response.json()["error"]["code"]) == (400, -32009)
     response = caller.get("/agents/nobody" + PATH)
@@ -57,7 +57,7 @@ def test_a_version_or_an_agent_that_is_unknown_has_none(caller: httpx.Client) ->
     assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_it_needs_a_key_and_is_for_its_caller_alone(server: Server) -> None:
+def test_the_description_needs_a_key_and_is_private(server: Server) -> None:
     with httpx.Client(base_url=server.url, timeout=PATIENCE, verify=NO_TLS) as client:
         response = client.get(PATH)
         assert (response.status_code, response.headers["www-authenticate"]) == (401, 'Bearer realm="taskdesk"')
@@ -66,7 +66,7 @@ def test_it_needs_a_key_and_is_for_its_caller_alone(server: Server) -> None:
         assert {"Authorization", "A2A-Version"} <= set(response.headers["vary"].replace(",", "").split())
 
 
-def test_a_client_that_has_it_gets_304(caller: httpx.Client) -> None:
+def test_a_client_that_has_the_description_gets_304(caller: httpx.Client) -> None:
     tags = {version: caller.get(PATH, headers={"A2A-Version": version}).headers["etag"] for version in ("1.0", "0.3")}
     assert len(set(tags.values())) == 2
     for version, tag in tags.items():
@@ -75,7 +75,7 @@ def test_a_client_that_has_it_gets_304(caller: httpx.Client) -> None:
             assert caller.get(PATH, headers=headers).status_code == (304 if version == version_of_call else 200)
 
 
-def test_rpc_discover_is_answered_with_it(caller: httpx.Client) -> None:
+def test_rpc_discover_is_answered_with_the_description(caller: httpx.Client) -> None:
     for version in ("1.0", "0.3", "0.2", None):
         headers = {"A2A-Version": version} if version else {}
         answer = caller.post("/jsonrpc", content=call("rpc.discover", {}), headers=headers).json()
@@ -112,7 +112,7 @@ def test_a_fault_of_the_call_is_told_in_words_of_all_versions(caller: httpx.Clie
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("service")
 @pytest.mark.storage
-def test_it_is_recorded_without_its_text(owner: Person) -> None:
+def test_the_call_is_recorded_without_the_description(owner: Person) -> None:
     async def ask() -> None:
         headers = {"authorization": f"Bearer {owner.key}"}
         await AsyncClient().get(PATH, headers=headers)
@@ -125,7 +125,7 @@ def test_it_is_recorded_without_its_text(owner: Person) -> None:
         assert len(exchange.body.response) < 100
 
 
-def test_it_is_made_once(caller: httpx.Client) -> None:
+def test_one_description_serves_all_addresses(caller: httpx.Client) -> None:
     """The server makes none before it is asked, and none for an address that a caller makes up."""
     pages._openrpc.cache_clear()
     from a2a.requests import Describe

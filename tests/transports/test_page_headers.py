@@ -58,7 +58,7 @@ def test_every_page_of_the_admin_has_the_policy_and_keeps_it(client: Client) -> 
         assert refused(shown) == []
 
 
-def test_the_search_for_what_is_refused_finds_it() -> None:
+def test_the_search_finds_each_element_that_the_policy_refuses() -> None:
     bad = (
         '<script>x</script><style>y</style><p style="a:b" onclick="x()"><a href=" javascript:x">'
         '<script src="https://evil.example/x.js"></script><form action="//evil.example"><base href="/">'

@@ -171,7 +171,7 @@ def check(
 
 @pytest.mark.parametrize("name", ENVELOPED)
 @pytest.mark.requirement("ZONE-14")
-def test_single_calls(ground: Ground, name: str) -> None:
+def test_a_single_call_needs_its_scope_alone(ground: Ground, name: str) -> None:
     for scope, caller in ground.callers(name, SINGLE):
         me = speaker(name, caller.key)
         for sample in ground.samples(me, name, scope):
@@ -181,7 +181,7 @@ def test_single_calls(ground: Ground, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVELOPED)
-def test_members_of_a_batch(ground: Ground, name: str) -> None:
+def test_each_member_of_a_batch_needs_its_scope_alone(ground: Ground, name: str) -> None:
     for scope, caller in ground.callers(name):
         me = speaker(name, caller.key)
         calls = [sample for sample in ground.samples(me, name, scope) if not sample.request.streaming]
@@ -197,7 +197,7 @@ def test_members_of_a_batch(ground: Ground, name: str) -> None:
 @pytest.mark.parametrize(
     "name", [*(name for name in ENVELOPED if not ALL.by_name[SPEAKERS[name][2]].needs_id), "ADR-002"]
 )
-def test_notifications(ground: Ground, name: str) -> None:
+def test_a_notification_needs_its_scope_alone(ground: Ground, name: str) -> None:
     for scope, caller in ground.callers(name):
         me = speaker(name, caller.key)
         for sample in (each for each in ground.samples(me, name, scope) if each.request is not Negotiate):
@@ -215,7 +215,7 @@ def test_notifications(ground: Ground, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SPEAKERS if name not in ENVELOPED])
-def test_calls_of_rest(ground: Ground, name: str) -> None:
+def test_a_call_over_rest_needs_its_scope_alone(ground: Ground, name: str) -> None:
     for scope, caller in ground.callers(name):
         me = speaker(name, caller.key)
         for sample in ground.samples(me, name, scope):
@@ -232,7 +232,7 @@ def test_calls_of_rest(ground: Ground, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOCKETS)
-async def test_calls_on_a_socket(service: None, name: str) -> None:
+async def test_a_call_on_a_socket_needs_its_scope_alone(service: None, name: str) -> None:
     ground = await in_a_thread(Ground)
     async with serving() as server:
         for scope, caller in ground.callers(name):

@@ -52,13 +52,15 @@ def test_each_chapter_is_told_or_has_a_reason_why_it_is_not(kind: type[Speaker])
 @pytest.mark.storage
 @pytest.mark.parametrize(("dialect", "chapter"), STORY)
 @pytest.mark.requirement("ADR-14", "ZONE-01", "SPARC-01")
-def test_live(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:
+def test_a_live_server_tells_each_chapter(
+    server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter
+) -> None:
     asyncio.run(chapter.tell(cast(*dialect, LiveDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("dialect", "chapter"), STORY)
-def test_stock(
+def test_the_handler_of_django_tells_each_chapter(
     service: None, owner: Person, stranger: Person, dialect: tuple[type[Speaker], str | None], chapter: Chapter
 ) -> None:
     asyncio.run(chapter.tell(cast(*dialect, StockDoor(), owner.key, stranger.key)))  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ def test_its_calls_are_recorded_by_its_name(owner: Person) -> None:
 
 
 @pytest.mark.parametrize(("asked", "shown"), [("1.1", "1.1"), ("1.0", "1.0"), ("1.7", "1.0"), ("", "1.1, 1.0, 0.3")])
-def test_cards_list_it(asked: str, shown: str) -> None:
+def test_cards_list_the_newer_version(asked: str, shown: str) -> None:
     response = asyncio.run(AsyncClient().get("/.well-known/agent-card.json", headers={"A2A-Version": asked}))
     assert response["A2A-Version"] == shown
     versions = [each["protocolVersion"] for each in json.loads(response.content)["supportedInterfaces"]]

@@ -299,7 +299,7 @@ def test_deliveries_of_a_group_are_written_at_once(lanes: None, owner: Person, m
     assert writes == [1, 20]
 
 
-def test_a_rest_ends(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
+def test_a_webhook_at_rest_becomes_due_by_itself(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
     """A delivery that waits becomes due by itself, and is then sent."""
     task_id = hooked(owner, there.url, "0.3")
     happens(task_id, says("x" * STEPS_BYTES))

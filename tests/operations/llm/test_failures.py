@@ -114,7 +114,9 @@ NONSENSE: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("stream", NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_is_called_so(owner: Person, endpoint: Endpoint, stream: str | bytes) -> None:
+def test_an_answer_that_is_no_stream_of_text_fails_the_task(
+    owner: Person, endpoint: Endpoint, stream: str | bytes
+) -> None:
     def script(call: Call) -> None:
         call.begin()
         call.write(piece("So far"), stream)

@@ -179,7 +179,7 @@ def test_the_flow_of_a_task_that_needs_input(agent: AcpClient) -> None:
 
 
 @pytest.mark.requirement("ACP-22")
-def test_cancellation(agent: AcpClient) -> None:
+def test_a_canceled_task_is_canceled_again_and_a_completed_one_is_not(agent: AcpClient) -> None:
     task_id = created(agent, "asks")
     agent.settled(task_id, "INPUT_REQUIRED")
     for _ in range(2):
@@ -267,7 +267,7 @@ def test_every_method_needs_identification(world: World, method: str) -> None:
 
 
 @pytest.mark.requirement("ACP-15")
-def test_an_expired_token(world: World) -> None:
+def test_an_expired_token_is_refused_until_a_new_one_is_fetched(world: World) -> None:
     agent = world.agents["agent-reader"]
     agent.tokens.clear()
     token = agent.token()  # The server believes a token that it has seen for a second; it has not seen this one.

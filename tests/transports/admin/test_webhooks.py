@@ -193,7 +193,7 @@ def test_a_webhook_in_another_state_says_in_which(webhook: Webhook) -> None:
     assert errors
 
 
-def test_the_command_acts(webhook: Webhook) -> None:
+def test_the_command_does_every_act(webhook: Webhook) -> None:
     dead, waiting = Delivery.objects.order_by("seq").values_list("pk", flat=True)
     assert deliveries("retry", dead) == [{"id": dead, "done": "retry"}]
     assert deliveries("give-up", dead, waiting) == [{"id": pk, "done": "give-up"} for pk in (dead, waiting)]

@@ -56,7 +56,7 @@ def test_a_card_says_which_scopes_are_needed_and_that_there_is_more_to_see(card:
     assert old["security"] == [{"bearer": everything}, {"key": everything}]
 
 
-def test_the_operator_adds_who_runs_it(card: Callable[..., Any]) -> None:
+def test_the_operator_adds_the_provider_and_links(card: Callable[..., Any]) -> None:
     assert not {"provider", "documentationUrl", "iconUrl"} & set(card())
     forget_cards()
     found = card(

@@ -47,7 +47,7 @@ def test_each_fault_of_the_call_has_a_status(server: Server) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("service")
 @pytest.mark.storage
-def test_it_is_recorded_like_any_call(owner: Person) -> None:
+def test_a_call_for_the_extended_card_is_recorded(owner: Person) -> None:
     from tests.support.exchanges import recorded
 
     headers = {"Authorization": f"Bearer {owner.key}"}
