@@ -72,10 +72,7 @@ def all_nouns() -> dict[str, Noun]:
 
 
 class Command(DatabaseCommand):
-    help = (
-        "Operate the platform: API keys, permissions, a key that signs agent cards, its processes, its operators, "
-        "wrong logins, and the doctor. And call agents."
-    )
+    help = "Operate the platform, and call agents. `manage.py a2a NOUN --help` describes a noun."
     requires_migrations_checks = False  # some nouns need no database; the others are checked below
 
     def __init__(self, *args: Any, **options: Any) -> None:
