@@ -15,9 +15,17 @@ def has_foreign_origin(meta: Mapping[str, Any]) -> bool:
     origin = meta.get("HTTP_ORIGIN")
     # Behind a proxy the public address tells which origin is ours.
     own = urlsplit(settings.A2A_PUBLIC_URL).netloc or meta.get("HTTP_HOST", "")
-    return origin is not None and (not own or urlsplit(origin).netloc != own)
+    return origin is not None and (not own or _host_in(origin) != own)
 
 
 def is_of_other_page(meta: Mapping[str, Any]) -> bool:
     """Return whether a page of another origin made a request with these headers. Programs send neither of them."""
     return meta.get("HTTP_SEC_FETCH_SITE", "none") not in OWN or has_foreign_origin(meta)
+
+
+def _host_in(origin: str) -> str:
+    """Return the host and the port in an Origin; empty for one that cannot be read, such as `http://[`."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""

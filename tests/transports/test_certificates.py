@@ -65,6 +65,7 @@ def test_a_certificate_from_any_other_peer_is_ignored(peer: str) -> None:
 FOREIGN = {
     "origin": {"Origin": "https://other.example"},
     "opaque origin": {"Origin": "null"},
+    "origin that cannot be read": {"Origin": "http://[testserver"},
     "another site": {"Sec-Fetch-Site": "cross-site"},
     "another name of the site": {"Sec-Fetch-Site": "same-site", "Origin": "https://www.testserver"},
 }

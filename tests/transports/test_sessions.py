@@ -71,6 +71,7 @@ def test_a_session_opens_nothing_by_default(ann: Client, settings: Any) -> None:
         ({"Sec-Fetch-Site": "none"}, 401),
         ({"Origin": "http://evil.example"}, 401),
         ({"Origin": "null"}, 401),
+        ({"Origin": "http://[testserver"}, 401),
         ({"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, 401),
         ({"Sec-Fetch-Site": "cross-site", "Origin": "http://testserver"}, 401),
     ],
