@@ -108,6 +108,11 @@ def _turn(row: Batch) -> Turn:
     )
 
 
+def caller_now(batch_id: str) -> Caller:
+    """Return the caller of a batch with the permissions of this moment. A batch may go on for hours."""
+    return caller_of_work(Batch.objects.select_related("owner__tenant").get(pk=batch_id))
+
+
 def renew(batch_id: str) -> bool:
     """Keep a batch from other processes for the time of a lease. Return False if it is over."""
     rows = Batch.objects.filter(pk=batch_id, due_at__isnull=False)

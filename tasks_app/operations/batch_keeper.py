@@ -35,6 +35,7 @@ from tasks_app import clock
 from tasks_app.batches import results, rows
 from tasks_app.batches.rows import Progress, Turn
 from tasks_app.callers.access import sight
+from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
@@ -192,6 +193,7 @@ async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
     items = await ask(partial(rows.next_items, turn.id, room))
     if not items:
         return [], 0
+    turn = replace(turn, caller=await ask(partial(rows.caller_now, turn.id)))
     outcomes = await asyncio.gather(*(_send(turn, item) for item in items))
     tasks = {item.place: one for item, one in zip(items, outcomes, strict=True) if isinstance(one, str)}
     errors = {
@@ -217,6 +219,7 @@ async def _send(turn: Turn, item: BatchItem) -> str | Error:
 
 
 async def _make_or_find(turn: Turn, item: BatchItem) -> str:
+    check_permission(turn.caller, "operation", turn.operation)
     try:
         async with limits.paid(turn.caller, cost_of_send()):
             request = _request(turn, item, await _message(turn, item))

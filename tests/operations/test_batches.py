@@ -28,12 +28,14 @@ from a2a.types import Task as TaskValue
 from tasks_app.batches.results import STEPS, has_news
 from tasks_app.batches.rows import BATCH_AGENT, take_turns
 from tasks_app.callers.access import caller_for
-from tasks_app.callers.rules import Rule, encode_rules
+from tasks_app.callers.rules import Kind, Rule, encode_rules
 from tasks_app.models import Batch, BatchItem, Principal, Task
 from tasks_app.operations import Follow, batch_keeper
 from tasks_app.operations.batch_keeper import advance
+from tasks_app.operators.permissions import set_permission
 from tests.conftest import Person, person, until
 from tests.operations.asking import ask, message, sent, shown
+from tests.operations.money import OPS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -207,6 +209,22 @@ def test_permissions_say_which_operations_a_caller_may_execute(owner: Person) ->
     assert refusal.value.facts == {"kind": "operation", "name": "gate"}
     with pytest.raises(MissingScope):
         execute(person("owner", "home", "tasks:read"), "x")
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("operation", "PERMISSION_DENIED"), ("agent", "UNKNOWN_AGENT")])
+def test_a_permission_that_is_taken_away_holds_for_the_items_that_have_not_begun(
+    owner: Person, kind: Kind, reason: str
+) -> None:
+    batch = execute(owner, *"abc", max_concurrent=1, batch_size=1)
+    Batch.objects.update(due_at="2000-01-01T00:00:00Z")
+    (turn,) = take_turns(1, ())
+    async_to_sync(advance)(turn)
+    set_permission(Principal.objects.get(pk=owner.caller.owner_id), kind, "form-coroutine", allows=False, by=OPS)
+    until(lambda: async_to_sync(advance)(turn) is None, "the batch is over")
+    first, *others = results(shown(ask(owner, GetTask(id=batch.id))))
+    assert first["state"] == "completed"
+    assert [result["error"]["reason"] for result in others] == [reason] * 2
+    assert Task.objects.filter(agent="form-coroutine").count() == 1
 
 
 def test_limits_of_a_batch_are_named(owner: Person, settings: LazySettings) -> None:
