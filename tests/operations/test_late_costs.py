@@ -224,6 +224,18 @@ def test_without_money_there_is_no_other_attempt(owner: Person) -> None:
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_budget_of_a_call_covers_the_minimum_of_each_attempt(owner: Person, *, stored: bool) -> None:
+    if stored:
+        limit(owner, 10)
+    task = sent(owner, "hello", "expensive-attempts", budget=MICRO)
+    sentence = "0.10 USD are left of the budget of the task, and the agent costs at least 0.50 USD."
+    assert (task.status.state.value, sentence in words(task)) == ("failed", True)
+    assert "BUDGET_EXCEEDED" in words(task)
+    assert Task.objects.get().spent == 900_000, "there was no second attempt"
+
+
+@pytest.mark.usefixtures("service")
 def test_attempts_that_the_budget_covers_are_all_made(owner: Person) -> None:
     budget = limit(owner, 10)
     task = sent(owner, "hello", "expensive-attempts")
