@@ -64,6 +64,8 @@ def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
     them."""
     meta = {"REMOTE_ADDR": scope["client"][0]} if scope.get("client") else {}
     for field, value in scope["headers"]:
+        if b"_" in field:
+            continue  # Named as in WSGI, X_Forwarded_For would be a header that the proxy alone may write.
         name = _usual_name(field) if len(field) <= MAX_CACHED_NAME else _name(field)
         text = value.decode("latin1")
         if name in meta:

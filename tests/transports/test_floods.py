@@ -53,6 +53,15 @@ async def test_a_wrong_key_is_refused_with_its_id_and_counted() -> None:
     assert tally.totals[ADDRESS] == before + 1
 
 
+@pytest.mark.parametrize(("written", "made_up"), [(ADDRESS, "192.0.2.8"), ("192.0.2.8", ADDRESS)])
+async def test_the_address_is_that_of_the_proxys_header_and_of_no_name_like_it(
+    settings: Any, written: str, made_up: str
+) -> None:
+    settings.A2A_TRUSTED_PROXIES = ["10.0.0.1"]
+    fields = ((b"x-forwarded-for", written.encode()), (b"x_forwarded_for", made_up.encode()))
+    assert (refuse_early(scope(*fields, address="10.0.0.1")) is not None) == (written == ADDRESS)
+
+
 async def test_the_first_refusals_of_a_minute_go_the_usual_way() -> None:
     tally.totals = {}
     early = refuse_early(scope())
