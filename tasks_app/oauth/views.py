@@ -128,18 +128,25 @@ def introspect(request: HttpRequest) -> HttpResponse:
     An unknown token does not count as a wrong one of the address: a gateway passes on the tokens of its own callers,
     and pays for each question out of the rate limit of its principal.
     """
+    if request.META.get("QUERY_STRING"):
+        # oauthlib reads secrets there, too, and servers log addresses. Its own endpoints refuse them (RFC 6749, 2.3.1).
+        return _refuse("Parameters belong in the body, and not in the address.")
     core = Token.get_oauthlib_core()
     client = _authenticate(core, request)
     if client is None:
         return _challenge(JsonResponse({"error": "invalid_client"}, status=401))
     if not (text := request.POST.get("token")):
-        return JsonResponse({"error": "invalid_request", "error_description": "The token is missing."}, status=400)
+        return _refuse("The token is missing.")
     row = (
         AccessToken.objects.select_related("application__principal", "user")
         .filter(token_checksum=checksum(text), application__principal__tenant_id=client.principal.tenant_id)
         .first()
     )
     return JsonResponse(_describe(row, address_of(request)), headers={"Cache-Control": "no-store"})
+
+
+def _refuse(sentence: str) -> JsonResponse:
+    return JsonResponse({"error": "invalid_request", "error_description": sentence}, status=400)
 
 
 def _authenticate(core: Core, request: HttpRequest) -> OAuthClient | None:

@@ -106,6 +106,15 @@ def test_tokens_and_introspections_spend_from_the_limit_of_the_principal(site: S
     assert site.form("robot", "/oauth2/token", grant_type="client_credentials").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/oauth2/token", "/oauth2/revoke", "/oauth2/introspect"])
+def test_no_secret_of_a_client_is_taken_from_an_address(site: Site, path: str) -> None:
+    program, fields = site.programs["robot"], {"grant_type": "client_credentials", "token": "tda_unknown"}
+    credentials = {"client_id": program.id, "client_secret": program.secret}
+    assert post(f"{site.url}{path}", data=fields | credentials).status_code == 200
+    answer = post(f"{site.url}{path}", params=credentials, data=fields)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
 @pytest.mark.requirement("ACP-19")
 def test_a_token_is_described_to_clients_of_its_tenant_alone(site: Site) -> None:
     token = site.token()["access_token"]
