@@ -13,11 +13,12 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from a2a.errors import TooManyCalls
+from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers.access import caller_for
 from tasks_app.callers.peers import origin_in
 from tasks_app.limits import strangers
 from tasks_app.limits.rate_limits import limits
-from tasks_app.models import Principal
+from tasks_app.models import OAuthClient
 
 View = Callable[..., Any]
 
@@ -41,10 +42,14 @@ def limit_wrong(view: View) -> View:
     return answer
 
 
-def spend(principal: Principal, cost: int) -> None:
+def spend(client: OAuthClient, cost: int, peer: str | None) -> None:
     """Take the cost of a request, in units, out of the buckets of the client's principal. Raises TooManyCalls."""
-    caller = caller_for(principal, frozenset())
-    async_to_sync(limits.spend)(caller, cost)  # On the loop of the doors: the buckets are used there only.
+    caller = caller_for(client.principal, frozenset(), credential=f"oauth:{client.pk}")
+    try:
+        async_to_sync(limits.spend)(caller, cost)  # On the loop of the doors: the buckets are used there only.
+    except TooManyCalls as error:
+        refused_calls.count(caller, error.reason, peer)
+        raise
 
 
 def _refuse(error: TooManyCalls) -> HttpResponse:

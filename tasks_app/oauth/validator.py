@@ -65,7 +65,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         if not any(hmac.compare_digest(ours, theirs) for ours in stored for theirs in digests(secret)):
             return False
         # A grant stores a token and an entry of the audit, so it costs as much as a message.
-        spend(client.principal, SEND_COST if request.grant_type else LEAST_COST)
+        spend(client, SEND_COST if request.grant_type else LEAST_COST, request.headers[APPROVER].peer)
         return True
 
     def _read_credentials(self, request: Any) -> tuple[str, str]:
@@ -121,7 +121,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         if super().validate_code(client_id, code, client, request):
             is_valid = bool(request.user.is_active)
             if is_valid:
-                _spend_if_public(client, SEND_COST)
+                _spend_if_public(request, client, SEND_COST)
             return is_valid
         family = family_of(code)
         if RefreshToken.objects.filter(token_family=family, application=client).exists():
@@ -152,7 +152,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             _end_if_used(request, refresh_token)
             is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
         if is_valid:
-            _spend_if_public(client, SEND_COST)
+            _spend_if_public(request, client, SEND_COST)
         return bool(is_valid)
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
@@ -178,7 +178,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         if not any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken)):
             strangers.count_failure(request.headers[ORIGIN])
             return
-        _spend_if_public(request.client, LEAST_COST)
+        _spend_if_public(request, request.client, LEAST_COST)
         with transaction.atomic():
             super().revoke_token(token, token_type_hint, request, *args, **kwargs)
             record(request, REVOKE)
@@ -213,14 +213,14 @@ def _find_client(client_id: str) -> OAuthClient | None:
     return OAuthClient.objects.select_related("principal__tenant").filter(client_id=client_id).first()
 
 
-def _spend_if_public(client: OAuthClient, cost: int) -> None:
+def _spend_if_public(request: Any, client: OAuthClient, cost: int) -> None:
     """Take the cost of a valid code or token out of the buckets of a public client's principal. Raises TooManyCalls.
 
     A confidential client has paid when its secret was checked. The id of a public client is no secret, so wrong
     requests with it must cost the principal nothing.
     """
     if client.client_type == PUBLIC:
-        spend(client.principal, cost)
+        spend(client, cost, request.headers[APPROVER].peer)
 
 
 def _lock_unused(pk: int) -> bool:

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from a2a import languages
 from a2a.agents import registry
 from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable
+from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.callers.credentials import decode
@@ -87,7 +88,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, SUBJECT) from None
     check_agent(call.caller, agent)
-    opening = Opening(call, _hold(call.caller.owner_id), PROTOCOL if PROTOCOL in protocols else None)
+    opening = Opening(call, _hold(call), PROTOCOL if PROTOCOL in protocols else None)
     if ticket is not None:
         await _use_up(ticket, opening.holding)
     return opening
@@ -177,9 +178,10 @@ async def _use_up(ticket: str, holding: Holding) -> None:
         raise
 
 
-def _hold(owner_id: int) -> Holding:
+def _hold(call: Call) -> Holding:
     """Take a connection from the account of its owner. Raises Refusal: 429, 503."""
     try:
-        return account.hold(owner_id, "sockets")
+        return account.hold(call.caller.owner_id, "sockets")
     except (RateLimited, Unavailable) as error:
+        refused_calls.count(call.caller, error.reason, call.peer)
         raise over_limit(error) from None

@@ -7,7 +7,7 @@ from django.db import DatabaseError, InterfaceError
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, TooManyCalls, Unauthenticated
 from a2a.language import Language, Method
-from tasks_app.audit.refused_calls import refused_calls
+from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.schemes import token_url
 from tasks_app.callers.scopes import scopes_of
 from tasks_app.exchanges.exchange import OpenExchange
@@ -66,8 +66,9 @@ async def _charge(call: Call, error: Error) -> Error:
     try:
         await limits.spend(call.caller, LEAST_COST)
     except TooManyCalls as limit:
-        refused_calls.count(call.caller, limit.reason, call.peer)
-        return limit
+        error = limit
+    if isinstance(error, COUNTED):
+        refused_calls.count(call.caller, error.reason, call.peer)
     return error
 
 

@@ -18,6 +18,7 @@ from a2a.events import ArtifactAdded
 from a2a.requests import Execute
 from a2a.states import QUIET
 from a2a.types import Artifact, Json
+from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.access import Caller, sight
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask
@@ -84,7 +85,6 @@ async def ask(question: Question, caller: Caller, *, door: str = "zone") -> Asyn
     exchange = _open(question, caller, door)
     try:
         request = zone.decode_execute(params_of(question) | {"bot_token": question.bot_token, "wait": False})
-        await limits.spend(caller, cost_of_send(Execute))
         first = await _begin(request, caller, exchange)
         async for reply in _follow(first, caller):
             yield reply
@@ -139,8 +139,17 @@ def _open(question: Question, caller: Caller, door: str) -> OpenExchange:
 
 
 async def _begin(request: Execute, caller: Caller, exchange: OpenExchange) -> TaskDocument:
-    """Store the task, or find that of the first question with this key. Raises the errors of perform()."""
-    result = await perform(request, Context(caller=caller, exchange=exchange))
+    """Pay for the question, and store its task, or find that of the first question with this key.
+
+    Raises TooManyCalls, and the errors of perform().
+    """
+    try:
+        await limits.spend(caller, cost_of_send(Execute))
+        result = await perform(request, Context(caller=caller, exchange=exchange))
+    except COUNTED as error:
+        refused_calls.count(caller, error.reason, None)
+        exchange.is_change = False
+        raise
     if not isinstance(result, Answer) or result.task is None:
         raise TypeError("a task of a zone is always stored")
     return result.task

@@ -5,16 +5,26 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from msgspec.structs import replace
+from websockets import InvalidStatus
 
+from a2a.errors import MissingScope, TooManyCalls
 from tasks_app.audit import refused_calls as module
 from tasks_app.audit.refused_calls import Counts, refused_calls
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import AuditEntry, RefusedCalls
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import Rate
+from tasks_app.models import AuditEntry, OAuthClient, Principal, RefusedCalls
+from tasks_app.oauth.limits import spend
 from tasks_app.upkeep.counts import Counts as Routine
 from tests.conftest import PATIENCE, Person, person
 from tests.support.commands import printed
 from tests.support.hand import Hand
 from tests.transports.exchanges.calls import Post, call, new
+from tests.transports.websocket.door import bearer, dialled, next_frame
+from tests.transports.websocket.door import call as frame
+from tests.transports.websocket.serving import in_a_thread, serving, url
+from tests.zones.asking import answers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -52,6 +62,44 @@ def test_a_limit_is_counted_with_its_address(post: Post, owner: Person, settings
     (row,) = (refused_calls.flush(), RefusedCalls.objects.all())[1]
     assert (row.caller, row.credential) == ("owner", f"key:{owner.caller.key_id}")
     assert (row.reason, row.count, row.last_peer) == ("RATE_LIMITED", 3, "203.0.113.7")
+
+
+@pytest.mark.usefixtures("service")
+async def test_frames_and_handshakes_beyond_a_limit_are_counted(owner: Person, settings: Any) -> None:
+    async with serving() as server, dialled(url(server), **bearer(owner.key)) as client:
+        settings.A2A_SOCKET_CALLS, settings.A2A_OWNER_SOCKETS = 0, 1
+        await client.send(frame(1, "GetTask", {"id": "none"}))
+        assert (await next_frame(client))["error"]["code"] == -38008
+        assert await in_a_thread(counted) == [("owner", "RATE_LIMITED", 1)]
+        with pytest.raises(InvalidStatus):
+            async with dialled(url(server), **bearer(owner.key)):
+                pass
+        assert await in_a_thread(counted) == [("owner", "RATE_LIMITED", 2)]
+
+
+@pytest.mark.usefixtures("service")
+def test_questions_of_a_chat_that_are_refused_are_counted_and_have_no_entry(owner: Person) -> None:
+    with pytest.raises(MissingScope):
+        answers(Person(owner.key, replace(owner.caller, scopes=frozenset({"tasks:read"}))))
+    assert counted() == [("owner", "MISSING_SCOPE", 1)]
+    assert recorder.drain(PATIENCE)
+    assert not AuditEntry.objects.exists()
+
+
+def test_requests_to_the_oauth_server_beyond_a_limit_are_counted(
+    owner: Person, lanes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(limits.rules, ("caller", owner.caller.owner_id), Rate(0.001, 1))
+    limits.forget()
+    principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
+    client = OAuthClient(pk=7, principal=principal)
+    spend(client, 1, "10.0.0.1")
+    with pytest.raises(TooManyCalls):
+        spend(client, 1, "10.0.0.1")
+    limits.forget()
+    refused_calls.flush()
+    (row,) = RefusedCalls.objects.all()
+    assert (row.caller, row.credential, row.last_peer, row.count) == ("owner", "oauth:7", "10.0.0.1", 1)
 
 
 def test_each_hour_and_each_process_adds_to_its_own_count(owner: Person, lanes: None, hand: Hand) -> None:

@@ -12,7 +12,7 @@ from django.test import RequestFactory
 
 from tasks_app.limits import strangers
 from tasks_app.limits.rate_limits import limits
-from tasks_app.models import Principal
+from tasks_app.models import OAuthClient, Principal
 from tasks_app.oauth.limits import limit_wrong, spend
 from tests.conftest import Person
 from tests.oauth.conftest import Site, serving
@@ -98,7 +98,7 @@ def test_a_view_on_a_thread_spends_on_the_loop_that_has_the_buckets(
         seen.append((asyncio.get_running_loop(), caller.owner_id, cost))
 
     async def call() -> asyncio.AbstractEventLoop:
-        await sync_to_async(spend)(principal, 10)
+        await sync_to_async(spend)(OAuthClient(principal=principal), 10, None)
         return asyncio.get_running_loop()
 
     principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
