@@ -198,9 +198,14 @@ SHORTEST = 16
 """Characters of the shortest text that can contain a secret of these kinds."""
 
 
-def mask_id(text: str) -> str:
-    """Mask secrets in an id that a caller chose. Most ids are short or UUIDs, and need no search."""
-    return text if len(text) < SHORTEST or _ORDINARY_ID.fullmatch(text) else mask_values(text)
+def mask_id(text: str, most: int | None = None) -> str:
+    """Mask secrets in an id that a caller chose, and cut it to `most` characters, the width of its column.
+
+    It is cut after masking too, because a mask may be longer than the secret, and PostgreSQL refuses the row then. Most
+    ids are short or UUIDs, and need no search.
+    """
+    text = text[:most]
+    return text if len(text) < SHORTEST or _ORDINARY_ID.fullmatch(text) else mask_values(text)[:most]
 
 
 def _mask_query(text: str) -> str:

@@ -107,7 +107,7 @@ class OpenExchange:
         if task_id is not None:
             self.row.task_id = task_id[:36]
         if context_id is not None:
-            self.row.context_id = mask_id(context_id[:255])
+            self.row.context_id = mask_id(context_id, 255)
         if seq is not None:
             self.row.last_seq = seq
 
@@ -225,7 +225,7 @@ def _entry(row: ExchangeRow, caller: Caller, webhook: str) -> AuditRow:
         outcome="result",
         exchange_id=row.id,
         trace=row.trace,
-        webhook=mask_id(webhook[:255]),
+        webhook=mask_id(webhook, 255),
     )
 
 
@@ -234,5 +234,5 @@ def id_text(rpc_id: Id | UnsetType) -> str | None:
     if rpc_id is UNSET or rpc_id is None:
         return None
     if isinstance(rpc_id, str):
-        return mask_id(rpc_id[:255]).replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return mask_id(rpc_id, 255).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return str(rpc_id)[:255]

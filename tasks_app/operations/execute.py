@@ -64,8 +64,8 @@ def _usage(request: Execute, context: Context) -> UsageRow:
         created_at=clock.now(),
         tenant_id=context.caller.tenant_id,
         owner_id=context.caller.owner_id,
-        correlation_id=mask_id(facts.get("correlation_id", "")),
-        channel=mask_id(facts.get("channel", "")),
+        correlation_id=mask_id(facts.get("correlation_id", ""), 255),
+        channel=mask_id(facts.get("channel", ""), 255),
         skipped="; ".join(mask_text(f"{item['name']}: {item['reason']}") for item in skipped),
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from tasks_app.exchanges.redaction import MASK, OVERLAP, TEXT_BYTES, WINDOW, redact
 from tasks_app.exchanges.responses import response_text
+from tasks_app.models import AuditEntry, Usage
 from tests.conftest import Person
 from tests.support.exchanges import recorded
 from tests.transports.exchanges.calls import Post, call, new, task_id
@@ -55,6 +56,34 @@ def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Po
     for exchange in recorded(2):
         assert "hunter2" not in exchange.body.request + response_text(exchange)
         assert "[redacted]" in response_text(exchange)
+
+
+def test_an_id_is_recorded_whose_mask_is_longer_than_its_secret(post: Post) -> None:
+    long = f"{'x' * 249}://a@b"
+    wire = new(agent="form-coroutine", rpc_id=long)
+    wire["params"]["message"]["contextId"] = long
+    task = task_id(post(wire)[1])
+    hook = f"{'x' * 240}?key=a&b=cdefgh"
+    post(call("DeleteTaskPushNotificationConfig", {"taskId": task, "id": hook}))
+    post(call("CancelTask", {"id": task}, long))
+    masked = f"{'x' * 249}://[re"
+    sending, removal, cancellation = recorded(3)
+    assert (sending.rpc_id, sending.context_id, removal.outcome, cancellation.rpc_id) == (
+        masked,
+        masked,
+        "result",
+        masked,
+    )
+    entries = AuditEntry.objects.order_by("id").values_list("method", "outcome")
+    assert [outcome for _, outcome in entries] == ["result", "result", "error"]
+
+
+def test_the_usage_history_has_a_call_whose_mask_is_longer_than_its_secret(post: Post) -> None:
+    long = f"{'x' * 249}://a@b"
+    wire = {"channel": long, "correlation_id": long, "text": "hello", "bot_token": "xoxb-0123456789ab"}
+    post(call("execute_task", wire))
+    row = Usage.objects.get()
+    assert row.channel == row.correlation_id == f"{'x' * 249}://[re"
 
 
 @pytest.mark.parametrize(
