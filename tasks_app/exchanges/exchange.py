@@ -171,7 +171,12 @@ class OpenExchange:
         self._request, self.body = b"", BodyRow(exchange_id=self.row.id, request="")
 
     def fail(self) -> None:
-        """Record that the call failed. If its halves went with a change, it is unknown whether they are stored."""
+        """Record that the call failed. If its halves went with a change, it is unknown whether they are stored.
+
+        The method and the task of a call that failed may be made up, and so be secrets.
+        """
+        row = self.row
+        row.method, row.task_id = mask_id(row.method, 64), row.task_id and mask_id(row.task_id, 36)
         self.is_doubtful, self.answer, self.row.response_bytes = self.is_written, None, 0
 
     def end(self, outcome: str, answer: Encoded = b"", *, code: int | None = None, status: int | None = 200) -> None:

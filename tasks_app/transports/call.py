@@ -30,6 +30,7 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
 from tasks_app.log_fields import words_of
+from tasks_app.masking import mask_id
 from tasks_app.transports.error_log import fields_of
 from tasks_app.transports.keys import CheckAgain, Proof, authenticate, check_again, find_again
 
@@ -158,7 +159,7 @@ class Call(Struct, kw_only=True):
             has_status=self.has_status,
         )
         exchange.row.peer = self.peer
-        exchange.row.version = (self.version or "")[:32].replace("\0", "")
+        exchange.row.version = mask_id(self.version or "", 32).replace("\0", "")
         return exchange
 
 

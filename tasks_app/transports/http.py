@@ -23,6 +23,7 @@ from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.database.waits import CallerLeft
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.refusals import close_refused
+from tasks_app.masking import mask_id
 from tasks_app.transports.call import REQUEST_ID, Call, early_failure, fault_with
 
 WIDEST = "A2A_BODY_BYTES"
@@ -96,9 +97,12 @@ def request_id_of(request: HttpRequest) -> str:
 
 
 def request_id_in(meta: Mapping[str, Any]) -> str:
-    """Return the caller's own X-Request-ID from headers that are named as in WSGI; empty without a harmless one."""
+    """Return the caller's own X-Request-ID from headers that are named as in WSGI; empty without a harmless one.
+
+    A key in its place is not harmless, because records and answers have the id.
+    """
     value: str = meta.get("HTTP_X_REQUEST_ID", "")
-    return value if value and REQUEST_ID.fullmatch(value) else ""
+    return value if value and REQUEST_ID.fullmatch(value) and mask_id(value) == value else ""
 
 
 def version_of(request: HttpRequest) -> str | None:

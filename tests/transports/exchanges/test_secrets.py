@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.forms.models import model_to_dict
 
 from tasks_app.exchanges.redaction import MASK, OVERLAP, TEXT_BYTES, WINDOW, redact
 from tasks_app.exchanges.responses import response_text
@@ -14,6 +15,7 @@ from tests.conftest import Person
 from tests.support.exchanges import recorded
 from tests.transports.exchanges.calls import Post, call, new, task_id
 
+KEY = f"tdk_{'Hunter2' * 7}"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
 
@@ -56,6 +58,23 @@ def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Po
     for exchange in recorded(2):
         assert "hunter2" not in exchange.body.request + response_text(exchange)
         assert "[redacted]" in response_text(exchange)
+
+
+@pytest.mark.parametrize(
+    ("wire", "headers"),
+    [
+        (call("GetTask", {"id": KEY}), {}),
+        (call(KEY, {"id": "none"}), {}),
+        (call("CancelTask", {"id": KEY}, KEY), {}),
+        (call("GetTask", {"id": "none"}), {"X-Request-ID": KEY}),
+        (call("GetTask", {"id": "none"}), {"A2A-Version": KEY}),
+    ],
+)
+def test_no_column_of_an_exchange_has_a_key(post: Post, wire: dict[str, Any], headers: dict[str, str]) -> None:
+    post(wire, **headers)
+    (exchange,) = recorded(1)
+    rows = (model_to_dict(exchange), *AuditEntry.objects.values(), exchange.body.request)
+    assert KEY[:20] not in str(rows)
 
 
 def test_an_id_is_recorded_whose_mask_is_longer_than_its_secret(post: Post) -> None:
