@@ -4,12 +4,13 @@ import contextlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 
 from a2a.choice import Endpoint
 from a2a.documents import Encoded, Pieces
@@ -23,9 +24,11 @@ from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.database.waits import CallerLeft
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.refusals import close_refused
+from tasks_app.limits.rate_limits import limits
 from tasks_app.masking import mask_id
 from tasks_app.transports.call import REQUEST_ID, Call, early_failure, fault_with
 
+Response = TypeVar("Response", bound=HttpResponseBase)
 WIDEST = "A2A_BODY_BYTES"
 """The setting with the limit of bodies at all endpoints."""
 MIN_LIMIT = 1_000
@@ -210,6 +213,13 @@ def add_headers(response: HttpResponse, error: Error) -> None:
         response["WWW-Authenticate"] = challenge("invalid_token" if isinstance(error, InvalidKey) else "")
     if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
+
+
+def add_limits(response: Response, call: Call) -> Response:
+    """Add the headers about the rate limits of the caller, if there are any."""
+    if call.identity is not None:
+        response.fields = limits.fields(call.identity)  # type: ignore[attr-defined]  # read by asgi/handler.py
+    return response
 
 
 def fault_of_key(cause: Exception, subject: str = "a body of this size") -> Refusal:

@@ -17,11 +17,10 @@ from django.http.response import HttpResponseBase
 
 from a2a import sse
 from a2a.documents import Encoded, Pieces
-from tasks_app.limits.rate_limits import limits
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compress
-from tasks_app.transports.http import add_headers, answer, headers_of
+from tasks_app.transports.http import add_headers, add_limits, answer, headers_of
 from tasks_app.transports.receiving import Batch
 from tasks_app.transports.streams import End as StreamEnd
 from tasks_app.transports.streams import Page, Stream
@@ -40,15 +39,8 @@ LAST_WORDS = {
 async def response_to(request: HttpRequest, call: Call, reply: Reply | Batch) -> HttpResponseBase:
     """Return the HTTP answer to a call, or to a batch."""
     if isinstance(reply, Batch):
-        return await compress(request, _add_limits(await _batch(reply), call))
-    return await compress(request, _add_limits(_single(request, call, reply), call), reply.holding)
-
-
-def _add_limits(response: HttpResponseBase, call: Call) -> HttpResponseBase:
-    """Add the headers about the rate limits of the caller, if there are any."""
-    if call.identity is not None:
-        response.fields = limits.fields(call.identity)  # type: ignore[attr-defined]  # read by asgi/handler.py
-    return response
+        return await compress(request, add_limits(await _batch(reply), call))
+    return await compress(request, add_limits(_single(request, call, reply), call), reply.holding)
 
 
 def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:

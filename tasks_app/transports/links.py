@@ -41,7 +41,16 @@ from tasks_app.operations import authorize
 from tasks_app.operations.tasks import is_shown
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.handling import handle, handle_own
-from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, find_origin, over_limit, refuse
+from tasks_app.transports.http import (
+    Refusal,
+    add_limits,
+    body_of,
+    call_of,
+    fault_of_key,
+    find_origin,
+    over_limit,
+    refuse,
+)
 from tasks_app.transports.http_replies import response_to
 from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import refuse_stranger, refuse_unreadable
@@ -115,10 +124,10 @@ async def follow(request: HttpRequest, task: str, agent: str | None = None) -> H
             await limits.spend(call.caller, LEAST_COST)
         except TooManyCalls as error:
             refused_calls.count(call.caller, error.reason, call.peer)
-            return _private(refuse(request, over_limit(error), REST, DOOR))
+            return _private(add_limits(refuse(request, over_limit(error), REST, DOOR), call))
         exchange.end("result", status=204)
         recorder.close(exchange)
-        return _private(HttpResponse(status=204, headers={"X-Request-ID": exchange.request_id}))
+        return _private(add_limits(HttpResponse(status=204, headers={"X-Request-ID": exchange.request_id}), call))
 
     def select() -> Selection:
         exchange.set_request(orjson.dumps({"id": task, "linkExpiresAt": link.expires_at}))

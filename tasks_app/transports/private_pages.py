@@ -25,7 +25,7 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.operations import Context, authorize, cost_of, perform
 from tasks_app.transports.call import Call, fault
 from tasks_app.transports.error_log import log_refusal
-from tasks_app.transports.http import add_headers, call_of
+from tasks_app.transports.http import add_headers, add_limits, call_of
 
 REFUSALS = {kind: cell.status for kind, cell in COLUMN.items() if cell.status != 200} | {
     UnknownAgent: 404,
@@ -57,6 +57,9 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
     async def serve(self, request: HttpRequest, endpoint: Endpoint, agent: str | None) -> HttpResponse:
         """Return the page, or a refusal."""
         call = call_of(request, endpoint, agent)
+        return add_limits(await self._answer(request, call), call)
+
+    async def _answer(self, request: HttpRequest, call: Call) -> HttpResponse:
         exchange = call.open(UNSET, b"")
         exchange.row.dialect, exchange.row.method = self.language.name, self.method
         try:
@@ -67,7 +70,7 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
             wish = self.request(call)
             authorize(type(wish), call.caller)
             await limits.spend(call.caller, cost_of(type(wish)))
-            body = self.encode(await perform(wish, Context(caller=call.caller, exchange=exchange, agent=agent)))
+            body = self.encode(await perform(wish, Context(caller=call.caller, exchange=exchange, agent=call.agent)))
         except Error as error:
             if call.identity is not None and isinstance(error, COUNTED):
                 refused_calls.count(call.identity, error.reason, call.peer)

@@ -16,7 +16,7 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
 from tasks_app.transports.call import Call
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
-from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of, over_limit
+from tasks_app.transports.http import Refusal, add_limits, answer, call_of, fault_of_key, line_of, over_limit
 
 SUFFIX = "/ticket"
 """The end of the path, behind that of a socket."""
@@ -29,23 +29,32 @@ METHOD = "tickets/create"
 async def ticket(request: HttpRequest) -> HttpResponse:
     """Answer with a new ticket for the caller's key, or refuse as a handshake does."""
     try:
-        return await _answer(request)
+        call = _call_of(request)
     except Refusal as refusal:
         return encode_refusal(request, refusal)
+    try:
+        response = await _answer(request, call)
+    except Refusal as refusal:
+        response = encode_refusal(request, refusal)
+    return add_limits(response, call)
 
 
-async def _answer(request: HttpRequest) -> HttpResponse:
-    """Return the answer, which is recorded with its ticket masked. Raises Refusal: 405, 404, 401, 429, 503."""
+def _call_of(request: HttpRequest) -> Call:
+    """Return the call. Raises Refusal: 405, 404."""
     if request.method != "POST":
         raise Refusal(405, f"use POST, not {request.method}")
-    agent = agent_of(request.path_info.rstrip("/").removesuffix(SUFFIX))
-    call = call_of(request, ENDPOINT, agent)
+    call = call_of(request, ENDPOINT, agent_of(request.path_info.rstrip("/").removesuffix(SUFFIX)))
     call.door, call.departure = DOOR, None
+    return call
+
+
+async def _answer(request: HttpRequest, call: Call) -> HttpResponse:
+    """Return the answer, which is recorded with its ticket masked. Raises Refusal: 404, 401, 429, 503."""
     exchange = call.open(UNSET, line_of(request))
     exchange.row.method = METHOD
     try:
         await call.identify()
-        check_agent(call.caller, agent)
+        check_agent(call.caller, call.agent)
         exchange.set_caller(call.caller)
         await limits.spend(call.caller, LEAST_COST)
         exchange.is_change = True
