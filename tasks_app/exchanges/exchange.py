@@ -138,6 +138,10 @@ class OpenExchange:
         self.is_audited = True
         return _entry(self.row, self._caller, webhook)
 
+    def change_nothing(self) -> None:
+        """Record that the call has only read. Then the audit has no entry of it."""
+        self.is_change = False
+
     def last_entry(self) -> AuditRow | None:
         """Return the entry of the audit to store behind the answer; None if it was stored with the change.
 

@@ -24,6 +24,9 @@ class NoExchange:
     def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         return None, None
 
+    def change_nothing(self) -> None:
+        pass
+
     def entry(self, webhook: str = "") -> AuditRow | None:
         return None
 

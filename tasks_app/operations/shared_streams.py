@@ -49,11 +49,13 @@ async def follow(request: FollowSharedStream, context: Context) -> Grant:
     is_behind = request.after is not None and request.after < stream.seq
     goes_on = request.after is not None and not request.participants
     if goes_on and (is_behind or stream.state is SharedStreamState.PAUSED):
+        context.exchange.change_nothing()
         return Follow(first=stream, after=request.after)  # The rest of an ended stream, or a pause as it is.
     if stream.state is not SharedStreamState.ACTIVE or request.participants:
         check_right(context.caller, WRITE_STREAMS, context.spelling)
         after = stream.seq if request.after is None else request.after
         return Follow(first=await _resume(request, context), after=after)
+    context.exchange.change_nothing()
     return Follow(first=stream, after=request.after)
 
 
@@ -114,6 +116,7 @@ async def _resume(request: StartSharedStream, context: Context) -> SharedStreamD
     elif added:
         await _write(context, partial(extend, stream.id, added, context.exchange.entry()))
     else:
+        context.exchange.change_nothing()
         return stream
     return await find(context, stream.id)
 

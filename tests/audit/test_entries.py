@@ -81,6 +81,16 @@ def test_a_refused_change_of_a_shared_stream_has_its_entry(post: Post) -> None:
     ]
 
 
+def test_to_follow_a_shared_stream_is_no_change_of_it(post: Post) -> None:
+    _, content = post(acp("stream.start"))
+    stream_id = json.loads(content)["result"]["stream"]["streamId"]
+    post(acp("stream.start", streamId=stream_id))
+    post(acp("stream.end", streamId=stream_id))
+    _, content = post(acp("stream.start", streamId=stream_id, afterSequence=0), Accept="text/event-stream")
+    assert b"closed" in content
+    assert [entry.method for entry in entries(2)] == ["stream.start", "stream.end"]
+
+
 def acp(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
 
