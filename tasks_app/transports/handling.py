@@ -64,6 +64,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         raise
     except CallError as error:
         exchange.row.dialect = error.language.name if error.language else ""
+        _count(call, exchange, error.error)
         return _fail(exchange, wrapping, error.error, error.language, context)
     except Error as error:
         _count(call, exchange, error)

@@ -53,6 +53,13 @@ def test_missing_scopes_are_counted_and_have_no_entry(post: Post, owner: Person)
 
 
 @pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("path", ["/message:send", "/v1/message:send", "/tasks/none:cancel"])
+def test_missing_scopes_are_counted_over_rest(post: Post, path: str) -> None:
+    status, _ = post(new()["params"], key=person("reader", "home", "tasks:read").key, path=path)
+    assert (status, counted()) == (403, [("reader", "MISSING_SCOPE", 1)])
+
+
+@pytest.mark.usefixtures("service")
 def test_a_limit_is_counted_with_its_address(post: Post, owner: Person, settings: Any) -> None:
     settings.A2A_OWNER_TASKS = 1
     settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
