@@ -36,6 +36,8 @@ def adapt(call: Call, member: AnyMember) -> Call:
     if not isinstance(value, dict):
         raise InvalidRequest(detail=f"{PARAMETERS} must be an object")
     parameters = {name.lower(): parameter for name, parameter in value.items()}
+    if len(parameters) < len(value):
+        raise InvalidRequest(detail=f"{PARAMETERS} must not name a parameter twice, whatever its case")
     after = parameters.pop(AFTER.lower(), None)
     if after is not None and not (type(after) is int and 0 <= after <= MAX_SEQ):
         raise InvalidRequest(

@@ -42,6 +42,7 @@ async def answer_to(client: ClientConnection, rpc_id: Any) -> Any:
         (call(1, "GetTask", {"id": "t"}, afterSequence=-1), -32600),
         (call(1, "GetTask", {"id": "t"}, afterSequence=True), -32600),
         (json.dumps({"jsonrpc": "2.0", "id": 1, "method": "GetTask", PARAMETERS: []}), -32600),
+        (call(1, "GetTask", {"id": "t"}, **{"X-Budget-USD": "9", "x-budget-usd": "0.5"}), -32600),
         (end_wish([1], id=1), -32602),
         (end_wish(None, id=1), -32602),
         ('{"jsonrpc": "2.0", "id": 1, "method": "stream/end"}', -32602),
