@@ -113,10 +113,13 @@ class Purse:
         """Return whether the lease should be renewed."""
         return self.tokens < self.renew_below or now >= self.renew_at
 
-    def give_back(self, cost: int, now: float) -> None:
-        """Give back the tokens that were taken for a call of that cost, which was refused after that."""
+    def give_back(self, cost: int) -> None:
+        """Give back the tokens that were taken for a call of that cost, which was refused after that.
+
+        Those of a lease that has ended since go back to the shared bucket with the next question to it.
+        """
         cost = self.due(cost)
-        if now < self.ends:
+        if self.ends:
             self.tokens += cost
         else:
             self.level = min(self.rate.burst, self.level + cost)

@@ -45,7 +45,7 @@ class Limits:
         for place, purse in enumerate(purses):
             if not purse.take_at_once(cost) and not (purse.is_shared and await self.bank.take(purse, cost)):
                 for other in purses[:place]:
-                    other.give_back(cost, monotonic())
+                    other.give_back(cost)
                 raise purse.refusal(cost, monotonic())
 
     @asynccontextmanager
@@ -59,7 +59,7 @@ class Limits:
             yield
         except (RateLimited, Unavailable):
             for purse in self.purses_of(caller):
-                purse.give_back(cost, monotonic())
+                purse.give_back(cost)
             raise
 
     def pay(self, caller: Caller, cost: int) -> bool:
