@@ -29,6 +29,11 @@ from tasks_app.callers.service_accounts import CERTIFICATE, FindAccount
 NAME = "mtls"
 LONGEST = 16_384
 MOST_NAMES = 16
+_UNREADABLE = (
+    *(ValueError, Base64Error, x509.InvalidVersion, x509.ExtensionNotFound, x509.DuplicateExtension),
+    x509.UnsupportedGeneralNameType,
+)
+"""The errors to which the bytes of a certificate lead."""
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*")
 _ELEMENT = re.compile(r'\s*([A-Za-z]+)=("(?:[^"\\]|\\.)*"|[^;,"]*)\s*([;,]|$)')
 
@@ -80,7 +85,7 @@ def read_certificate(header: str) -> Certificate:
         raise InvalidKey
     try:
         return _FORMS[settings.A2A_CLIENT_CERT_HEADER.lower()](header)
-    except (ValueError, Base64Error, x509.ExtensionNotFound, x509.DuplicateExtension):
+    except _UNREADABLE:
         raise InvalidKey from None
 
 

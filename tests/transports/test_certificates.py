@@ -1,5 +1,6 @@
 """Certificates of clients: read from a trusted proxy alone, in three forms, and the tokens that are bound to one."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ from django.test import Client
 
 from tasks_app.callers import schemes
 from tasks_app.callers.service_accounts import CERTIFICATE, register
-from tests.support.client_certificates import DNS, URI, client_cert, escaped_pem, thumbprint, x5t
+from tests.support.client_certificates import DNS, URI, client_cert, der, escaped_pem, thumbprint, x5t
 from tests.support.issuer import AUDIENCE, SUBJECT, LocalIssuer, local_issuer
 from tests.transports.calls import call
 
@@ -101,6 +102,12 @@ def test_a_certificate_that_has_ended_is_refused() -> None:
     assert posted(**{"Client-Cert": client_cert(-1.0)}).status_code == 401
 
 
+def changed(before: bytes, after: bytes) -> str:
+    """Return the header of a certificate with other bytes in one place."""
+    assert before in der()
+    return f":{b64encode(der().replace(before, after)).decode()}:"
+
+
 BROKEN = {
     "no colons": client_cert().strip(":"),
     "no base64": ":!!!:",
@@ -109,6 +116,8 @@ BROKEN = {
     "a colon": ":",
     "100 kB": f":{'A' * 100_000}:",
     "two": f"{client_cert()}, {client_cert()}",
+    "a version that there is not": changed(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"),
+    "a name of another kind": changed(b"\x82\x11" + DNS.encode(), b"\xa3\x11" + DNS.encode()),
 }
 
 
