@@ -25,6 +25,8 @@ from tasks_app.models import PhaseTask, Task, Workflow
 
 REST = 60
 """Seconds after which an owner with too many active workflows may try again."""
+MAX_CONTEXT = 128
+"""Characters of the id of a workflow's context."""
 MAX_RESULT = 1_000_000
 """Characters of a result that is stored with the workflow. A larger one is read from its task."""
 
@@ -88,6 +90,8 @@ def _begin(wish: Wish, caller: Caller) -> Workflow:
     phase = wish.phase or Phase.SPECIFICATION
     if not may_enter(None, phase):
         raise PhaseRefused(requestedPhase=phase.value, detail="A workflow begins with the specification phase")
+    if len(wish.context_id or "") > MAX_CONTEXT:
+        raise InvalidParams(("message.contextId", f"must have {MAX_CONTEXT} characters at most, to be a workflow's"))
     most = settings.A2A_OWNER_WORKFLOWS
     active = Workflow.objects.filter(owner_id=caller.owner_id, ended_at__isnull=True)
     if most and active[:most].count() >= most:

@@ -126,6 +126,13 @@ def test_an_owner_has_so_many_active_workflows(owner: Person, settings: Any) -> 
         set_phase(owner, FIRST, "other")
 
 
+@pytest.mark.parametrize("kind", [ExecuteWorkflow, SendInPhase])
+def test_a_context_too_long_for_a_workflow_is_refused(owner: Person, service: None, kind: Any) -> None:
+    with pytest.raises(InvalidParams) as refused:
+        ask(owner, kind(workflow="w", phase=FIRST, message=message(context_id="c" * 129)))
+    assert refused.value.violations[0][0] == "message.contextId"
+
+
 @pytest.mark.requirement("SPARC-12")
 def test_a_permission_says_which_phases_a_caller_may_use(owner: Person, service: None) -> None:
     limited = person("limited", "home")
