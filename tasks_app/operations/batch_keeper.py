@@ -22,10 +22,12 @@ from a2a.errors import (
     Error,
     IdempotencyConflict,
     Internal,
+    PermissionDenied,
     RateLimited,
     TaskNotCancelable,
     TaskNotFound,
     Unavailable,
+    UnknownAgent,
 )
 from a2a.events import Event
 from a2a.requests import CancelTask, Priority, SendMessage
@@ -219,15 +221,16 @@ async def _send(turn: Turn, item: BatchItem) -> str | Error:
 
 
 async def _make_or_find(turn: Turn, item: BatchItem) -> str:
-    check_permission(turn.caller, "operation", turn.operation)
     try:
+        check_permission(turn.caller, "operation", turn.operation)
         async with limits.paid(turn.caller, cost_of_send()):
             request = _request(turn, item, await _message(turn, item))
             answer = await _perform(request, Context(caller=turn.caller))
-    except (IdempotencyConflict, TaskNotFound):
-        # A process may have sent this item and died, and the task that it is about has changed since, or is gone. Then
-        # the message cannot be made again as it was, but its id leads to its task.
-        if item.about is None or (former := await _find_former(turn, item)) is None:
+    except (IdempotencyConflict, PermissionDenied, TaskNotFound, UnknownAgent) as error:
+        # A process may have sent this item and died. If the task that it is about has changed since, or is gone, or its
+        # caller has lost a permission, the message cannot be sent again as it was. But its id leads to its task.
+        may_be_sent = item.about is not None or isinstance(error, PermissionDenied | UnknownAgent)
+        if not may_be_sent or (former := await _find_former(turn, item)) is None:
             raise
         return former
     if not isinstance(answer, Answer) or answer.task is None:

@@ -227,6 +227,18 @@ def test_a_permission_that_is_taken_away_holds_for_the_items_that_have_not_begun
     assert Task.objects.filter(agent="form-coroutine").count() == 1
 
 
+@pytest.mark.parametrize("kind", ["operation", "agent"])
+def test_an_item_that_a_dead_process_has_sent_is_found_without_the_permission(owner: Person, kind: Kind) -> None:
+    batch = execute(owner, "a")
+    Batch.objects.update(due_at="2000-01-01T00:00:00Z")
+    (turn,) = take_turns(1, ())
+    task_id = async_to_sync(batch_keeper._send)(turn, BatchItem.objects.get())
+    set_permission(Principal.objects.get(pk=owner.caller.owner_id), kind, "form-coroutine", allows=False, by=OPS)
+    until(lambda: async_to_sync(advance)(turn) is None, "the batch is over")
+    (result,) = results(shown(ask(owner, GetTask(id=batch.id))))
+    assert (result["state"], result["taskId"]) == ("completed", task_id)
+
+
 def test_limits_of_a_batch_are_named(owner: Person, settings: LazySettings) -> None:
     settings.A2A_BATCH_ITEMS, settings.A2A_BATCH_CONCURRENT, settings.A2A_OWNER_BATCHES = 3, 5, 1
     for field, items, more in (
