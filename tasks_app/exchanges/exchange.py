@@ -55,6 +55,9 @@ class OpenExchange:
         """Whether the audit has an entry of the call."""
         self.is_audited = False
         """Whether the entry of the audit was stored with the change."""
+        self.has_begun = False
+        """Whether the call has changed something before its own change, so that it has an entry also if it is
+        refused."""
         self.agent = ""
         """The agent that the call is for; empty for a call that sends no message."""
         self._caller: Caller | None = None
@@ -137,6 +140,10 @@ class OpenExchange:
             return None
         self.is_audited = True
         return _entry(self.row, self._caller, webhook)
+
+    def begin_change(self) -> None:
+        """Record that the call has changed something, whose entry is still to come."""
+        self.has_begun = True
 
     def change_nothing(self) -> None:
         """Record that the call has only read. Then the audit has no entry of it."""

@@ -24,6 +24,9 @@ class NoExchange:
     def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         return None, None
 
+    def begin_change(self) -> None:
+        pass
+
     def change_nothing(self) -> None:
         pass
 

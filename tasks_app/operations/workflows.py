@@ -161,6 +161,7 @@ async def _send_in_workflow(request: SendInPhase | StreamInPhase, context: Conte
         check_permission(caller, "phase", (request.phase or await _phase_of(caller, name)).value)
     wish = Wish(name=name, address=_address(context), phase=request.phase, context_id=request.message.context_id)
     row = await _write(context, partial(log.enter, wish, caller, None))
+    context.exchange.begin_change()  # The entry comes with the task, or with its refusal.
     phase = request.phase or Phase(row.phase)
     check_permission(caller, "phase", phase.value)  # Another call may have changed the phase meanwhile.
     message = replace(request.message, context_id=request.message.context_id or row.context_id)

@@ -297,7 +297,7 @@ def _count(call: Call, exchange: OpenExchange, error: Error) -> None:
     """Count a refusal. Other errors of a change get an entry of the audit."""
     if isinstance(error, COUNTED):
         refused_calls.count(call.caller, error.reason, call.peer)
-        exchange.is_change = False
+        exchange.is_change = exchange.has_begun
 
 
 def _end_silently(exchange: OpenExchange, wrapping: Wrapping, language: Language, context: Context) -> Reply:

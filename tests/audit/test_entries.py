@@ -15,7 +15,7 @@ from tasks_app.database.sql import on_postgres, sql_time
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.ids import uuid7
-from tasks_app.models import Act, AuditEntry, Exchange
+from tasks_app.models import Act, AuditEntry, Exchange, Workflow
 from tests.conftest import PATIENCE, Person
 from tests.support.triggers import unguarded
 from tests.transports.exchanges.calls import LATER, Post, call, new, old, task_id
@@ -79,6 +79,17 @@ def test_a_refused_change_of_a_shared_stream_has_its_entry(post: Post) -> None:
         ("stream.end", "error", -40004),
         ("stream.message", "error", -40004),
     ]
+
+
+def test_a_workflow_whose_first_message_is_refused_has_an_entry(post: Post) -> None:
+    wire = old()
+    wire["params"]["metadata"] = {"agent": "priced", "workflowId": "w"}
+    headers = {"X-Budget-USD": "0.1"}
+    _, content = post(wire, path="/sparc", **headers)
+    assert b"BUDGET_EXCEEDED" in content
+    assert Workflow.objects.exists()
+    (entry,) = entries(1)
+    assert (entry.method, entry.outcome, entry.code) == ("message/send", "error", -38006)
 
 
 def test_to_follow_a_shared_stream_is_no_change_of_it(post: Post) -> None:
