@@ -30,8 +30,9 @@ from tasks_app.process.connections import CUT, DROP, WHOLE
 from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
-from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, refuse_call
+from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, over_limit, refuse_call
 from tasks_app.transports.keys import authenticate
+from tasks_app.transports.refusing import take_back_cancellation
 from tasks_app.transports.waiting import Unfinished
 
 log = logging.getLogger(__name__)
@@ -87,8 +88,13 @@ class LeanHandler(ASGIHandler):
         except Gone:
             return
         except Refusal as refusal:
-            response = await _encode_refusal(ASGIRequest(scope, BytesIO()), refusal)
-            await send_refusal(response, scope, receive, send)
+            await _refuse(refusal, scope, receive, send)
+            return
+        except asyncio.CancelledError:
+            # A batch, or a request whose body or caller was not read yet. handle() answers all other calls.
+            if (error := take_back_cancellation()) is None:
+                raise
+            await _refuse(over_limit(error), scope, receive, send)
             return
         finally:
             intake.release()
@@ -101,6 +107,11 @@ class LeanHandler(ASGIHandler):
                 await _send_whole(response, scope, send)
             finally:
                 _release(response)
+
+
+async def _refuse(refusal: Refusal, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    response = await _encode_refusal(ASGIRequest(scope, BytesIO()), refusal)
+    await send_refusal(response, scope, receive, send)
 
 
 async def _owner_of(scope: dict[str, Any], required: bool) -> int:

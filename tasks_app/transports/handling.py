@@ -33,7 +33,7 @@ from tasks_app.transports.call import Call, Reply, date, fault
 from tasks_app.transports.chunk_streams import ChunkStream
 from tasks_app.transports.error_log import log_error
 from tasks_app.transports.meaning import Meaning, Selection, read_or_charge
-from tasks_app.transports.refusing import leave
+from tasks_app.transports.refusing import leave, take_back_cancellation
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
 
@@ -51,6 +51,8 @@ class Answered(Struct, frozen=True):
 async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection]) -> Reply:
     """Perform and record a call. Raises nothing but CancelledError: this is the one catch of the doors.
 
+    A call with an answer of its own over HTTP is refused when the server ends before it is performed.
+
     `select` returns the language, the method and the params. It may raise errors, and CallError.
     """
     meaning = Meaning()
@@ -60,8 +62,11 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     except CallerLeft:
         return leave(exchange, wrapping)
     except asyncio.CancelledError:
-        leave(exchange, wrapping)
-        raise
+        error = None if call.batch or not call.has_status else take_back_cancellation()
+        if error is None:
+            leave(exchange, wrapping)
+            raise
+        return _fail(exchange, wrapping, error, meaning.language, context)
     except CallError as error:
         exchange.row.dialect = error.language.name if error.language else ""
         _count(call, exchange, error.error)
@@ -127,8 +132,10 @@ async def handle_own(
     except CallerLeft:
         return leave(exchange, wrapping)
     except asyncio.CancelledError:
-        leave(exchange, wrapping)
-        raise
+        if (error := take_back_cancellation()) is None:
+            leave(exchange, wrapping)
+            raise
+        return _fail(exchange, wrapping, error, None, context)
     except Error as error:
         _count(call, exchange, error)
         return _fail(exchange, wrapping, error, None, context)

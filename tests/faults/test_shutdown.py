@@ -1,8 +1,9 @@
 """The order to stop: a process answers its callers, releases what may run again, and ends in five seconds."""
 
 import asyncio
+import sqlite3
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from signal import SIGINT, SIGTERM, Signals
 
 import orjson
@@ -74,6 +75,35 @@ async def test_an_order_to_stop_ends_streams_answers_calls_that_wait_and_ends_ru
         )
         assert (again["task"]["id"], again["task"]["status"]["state"]) == (waited_for, "TASK_STATE_WORKING")
         assert (await node.shown(waited_for))["attempt"] == 2
+
+
+async def test_calls_that_wait_for_the_database_are_refused_at_the_end(start: Start) -> None:
+    """They would take longer than the two seconds that the server waits for calls under way."""
+    node = await start(**SHORT_GRACE)
+    single, member = (envelope("SendMessage", {"message": inputs()}, id) for id in ("single", "member"))
+    bodies = {
+        "/agents/story/jsonrpc": single,
+        "/jsonrpc": b"[%b]" % member,
+        "/agents/story/message:send": orjson.dumps({"message": inputs()}),
+    }
+    async with client(node) as caller:
+        with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            calls = [
+                asyncio.create_task(caller.http.post(node.base + path, content=body)) for path, body in bodies.items()
+            ]
+            await asyncio.sleep(0.5)
+            node.tell(SIGTERM)
+            answers = await asyncio.gather(*calls)
+            other.execute("rollback")
+        assert await node.ended() == 0
+    assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "2")] * 3
+    replies = [orjson.loads(answer.content) for answer in answers]
+    assert [(reply["id"], reply["error"]["code"]) for reply in replies[:2]] == [("single", -38013), (None, -38013)]
+    assert replies[2]["error"]["status"] == "UNAVAILABLE"
+    assert "Traceback" not in node.log
+    recorded = await node.lines("exchanges", "list", "--method", "SendMessage", "--outcome", "error")
+    assert {exchange["rpc_id"]: exchange["code"] for exchange in recorded if exchange["rpc_id"]} == {"single": -38013}
 
 
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
