@@ -18,6 +18,7 @@ from tasks_app.event_log import change
 from tasks_app.log_fields import run_fields
 from tasks_app.models import Task
 from tasks_app.runner.retries import Attempt, Verdict, judge_loss, judge_timeout
+from tasks_app.runner.runner import runner
 from tasks_app.upkeep.appending import append_alone
 
 log = logging.getLogger(__name__)
@@ -103,11 +104,15 @@ _COLUMNS = (
 
 
 def _find_overdue(now: datetime) -> list[Task]:
-    """Return working tasks whose lease or deadline ended before that time."""
+    """Return working tasks whose lease or deadline ended before that time.
+
+    The deadline is for runs that another process does not end. This process ends its own runs by its steady clock: if
+    the machine was asleep or its clock was set forward, their deadlines have passed, but not their time.
+    """
     working = Task.objects.filter(state=TaskState.WORKING.value).only(*_COLUMNS)
     late_leases = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
-    late_runs = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
-    return list({task.id: task for task in [*late_leases, *late_runs]}.values())
+    late_runs = working.filter(lease_until__isnull=False, deadline__lt=now - LATE).exclude(lease_owner=runner.worker)
+    return list({task.id: task for task in [*late_leases, *late_runs[:BATCH]]}.values())
 
 
 def _verdict(task: Task, *, is_overdue: bool) -> Verdict:

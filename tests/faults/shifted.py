@@ -1,8 +1,15 @@
-"""``python tests/faults/shifted.py DAYS manage.py serve ...``: a process whose machine's clock is wrong by so much."""
+"""``python tests/faults/shifted.py DAYS manage.py serve ...``: a process whose machine's clock is wrong by so much.
+
+DAYS may be the path of a file with the number. When the file changes, the clock is set.
+"""
 
 import runpy
 import sys
+import threading
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import time_machine
 
@@ -10,8 +17,8 @@ from tests.faults.forks import ROOT, SHIFTED
 from tests.faults.nodes import Node
 
 
-def shift(node: Node, days: float) -> Node:
-    """Let the node, when it is started, run with the wrong time of day."""
+def shift(node: Node, days: float | Path) -> Node:
+    """Let the node, when it is started, run with the time of day wrong by so many days, or by those in a file."""
     python, *rest = node.command
     node.command = [python, str(SHIFTED), str(days), *rest]
     return node
@@ -20,8 +27,22 @@ def shift(node: Node, days: float) -> Node:
 def main(days: str, *arguments: str) -> None:
     sys.argv = list(arguments)
     sys.path.insert(0, str(ROOT))
-    with time_machine.travel(datetime.now(UTC) + timedelta(days=float(days)), tick=True):
+    file = Path(days) if days.startswith("/") else None
+    with time_machine.travel(datetime.now(UTC) + timedelta(days=0 if file else float(days)), tick=True) as machine:
+        if file:
+            threading.Thread(target=_follow, args=(machine, file), daemon=True).start()
         runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def _follow(machine: time_machine.Traveller, file: Path) -> None:
+    """Set the clock whenever the file has another number of days."""
+    last = 0.0
+    while True:
+        with suppress(OSError, ValueError):  # It may be written at this moment.
+            days = float(file.read_text(encoding="ascii"))
+            machine.shift(timedelta(days=days - last))
+            last = days
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Machines whose clocks are wrong: they delete nothing, do nothing twice, and write the right times."""
 
 import asyncio
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from signal import SIGTERM
@@ -114,6 +115,28 @@ def assert_times_are_right(database: str) -> None:
             times += [time for (time,) in connection.execute(query)]  # type: ignore[arg-type]  # a string of ours
     assert len(times) > MESSAGES
     assert all(abs(now - time) < timedelta(minutes=5) for time in times), times
+
+
+@pytest.mark.finds("was set by")
+async def test_a_clock_that_is_set_costs_no_task_at_work(
+    nodes: list[Node], tmp_path: Path, migrated_file: Path
+) -> None:
+    clock = tmp_path / "days"
+    nodes.append(shift(Node(tmp_path / "data", "run", **AGENTS | SHORT), clock))
+    shutil.copy(migrated_file, nodes[0].folder)
+    node = await nodes[0].start()
+    async with client(node) as caller:
+        tasks = [await caller.send("talks", words=60), await caller.send("stubborn", seconds=6)]
+        for task_id in tasks:
+            await caller.state(task_id, "TASK_STATE_WORKING")
+        clock.write_text("1", encoding="ascii")
+        async with asyncio.timeout(PATIENCE):
+            while "was set by" not in str(await readiness(node)):  # noqa: ASYNC110  # another process
+                await asyncio.sleep(0.1)
+        for task_id in tasks:
+            await caller.state(task_id, "TASK_STATE_COMPLETED")
+    for task_id in tasks:
+        assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
 
 
 @pytest.mark.slow
