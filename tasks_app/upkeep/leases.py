@@ -57,7 +57,7 @@ def _reclaim_batch(now: datetime) -> int:
 
 def _reclaim(task: Task, now: datetime) -> bool:
     """Submit a task again, or fail it. Return false if its row is locked or damaged, or its lease was renewed."""
-    is_overdue = task.deadline is not None and task.deadline + LATE < now
+    is_overdue = _is_overdue(task, now)
     verdict = _verdict(task, is_overdue=is_overdue)
     run = RunRow(
         task_id=task.id,
@@ -87,6 +87,14 @@ def _reclaim(task: Task, now: datetime) -> bool:
         fields = run_fields(task.id, task.agent, f"the run ended from outside: {verdict.outcome}")
         log.warning("task %s fence %d: %s", task.id, task.fence, verdict.outcome, extra=fields)
     return is_done
+
+
+def _is_overdue(task: Task, now: datetime) -> bool:
+    """Return whether the run went on beyond its deadline. One whose lease ended before that was lost in its time, and
+    may be found much later, such as when a machine starts again after a night."""
+    if task.deadline is None or task.lease_until is None:
+        return False
+    return task.deadline + LATE < now and task.deadline < task.lease_until
 
 
 _COLUMNS = (

@@ -1,6 +1,8 @@
 """kill -9: accepted tasks go on, and their followers get each event once."""
 
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -11,6 +13,9 @@ from tests.faults.nodes import TAKE_OVER_SECONDS, Node, assert_says_why, holder
 pytestmark = pytest.mark.fault
 GOES_ON_SECONDS = 10.0
 """After the killed process has been started again."""
+A_NIGHT_LATER = """update tasks_app_task set
+deadline = strftime('%Y-%m-%d %H:%M:%f000', deadline, '-10 hours'),
+lease_until = strftime('%Y-%m-%d %H:%M:%f000', lease_until, '-10 hours') where lease_until is not null"""
 
 
 async def test_a_killed_process_goes_on_and_its_reader_sees_every_event_once(start: Start) -> None:
@@ -36,6 +41,20 @@ async def test_a_killed_process_goes_on_and_its_reader_sees_every_event_once(sta
     task = await node.shown(before.task_id)
     assert (task["state"], task["fence"], task["attempt"]) == ("completed", 2, 2)
     assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
+
+
+async def test_a_task_goes_on_after_a_night_that_was_longer_than_its_timeout(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        task_id = await caller.send("story", pause=0.08, words=1)
+        await caller.state(task_id, "TASK_STATE_WORKING")
+    node.kill()
+    with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3")) as file, file:
+        assert file.execute(A_NIGHT_LATER).rowcount == 1
+    await node.start()
+    async with client(node) as caller:
+        await caller.state(task_id, "TASK_STATE_COMPLETED")
+    assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["lost", "completed"]
 
 
 async def test_a_client_that_asks_again_with_its_message_is_led_back_to_its_task(start: Start) -> None:

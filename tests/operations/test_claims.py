@@ -154,6 +154,16 @@ def test_a_run_far_past_its_deadline_is_failed_even_with_a_valid_lease(owner: Pe
     assert "longer than its timeout of 60 s" in row.status
 
 
+def test_a_run_that_was_lost_before_its_deadline_is_lost_whenever_that_is_found(owner: Person) -> None:
+    create_tasks(owner)
+    claim(wish())
+    died = timezone.now() - timedelta(hours=10)
+    Task.objects.update(lease_until=died, deadline=died + timedelta(seconds=30))
+    assert reclaim_tasks() == 1
+    assert Task.objects.get().state == "submitted"
+    assert Run.objects.get().outcome == "lost"
+
+
 def test_the_start_of_the_only_process_ends_every_lease(owner: Person) -> None:
     create_tasks(owner, 2)
     claim(wish(1))
