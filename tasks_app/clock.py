@@ -39,6 +39,12 @@ class Anchor:
         """Seconds by which this machine's clock was last set, if by more than APART."""
         self.jumped: int | None = None
         """The time at which that was noticed, on the steady clock."""
+        self.is_measured = False
+        """Whether the clock of a database was read, so that `shift` is its own."""
+        self.database_jump = 0.0
+        """Seconds by which the database's clock was last set, if by more than APART."""
+        self.database_jumped: int | None = None
+        """The time at which that was noticed, on the steady clock."""
 
     @property
     def off(self) -> float:
@@ -53,8 +59,12 @@ class Anchor:
         shift = (wall if database is None else database) - (began + ended) // 2
         # The database read its clock at some moment of the round trip. A difference of less than half a round trip may
         # come from that alone, and is ignored.
-        if abs(shift - self.shift) > (ended - began) // 2:
+        step = shift - self.shift
+        if abs(step) > (ended - began) // 2:
             self.shift = shift
+            if self.is_measured and abs(step) > APART * _SECOND:
+                self.database_jump, self.database_jumped = step / _SECOND, ended
+        self.is_measured = self.is_measured or database is not None
         jump = (wall - ended - self.wall) / _SECOND
         if abs(jump) > APART:
             self.jump, self.jumped = jump, ended
@@ -68,11 +78,16 @@ class Anchor:
                 f"clock: this machine's clock is {_distance(self.off)} the database's, so this process "
                 "deletes nothing; set the clock that is wrong"
             )
-        if self.jumped is not None and _ticks() - self.jumped < SETTLING * _SECOND:
-            sentences.append(
-                f"clock: this machine's clock was set by {self.jump:+.0f} s, so this process deletes nothing for "
-                f"{SETTLING / 60:.0f} minutes"
-            )
+        steps = [
+            ("this machine's", self.jump, self.jumped),
+            ("the database's", self.database_jump, self.database_jumped),
+        ]
+        sentences += [
+            f"clock: {whose} clock was set by {seconds:+.0f} s, so this process deletes nothing for "
+            f"{SETTLING / 60:.0f} minutes"
+            for whose, seconds, noticed in steps
+            if noticed is not None and _ticks() - noticed < SETTLING * _SECOND
+        ]
         return sentences
 
 

@@ -20,6 +20,7 @@ from tasks_app.models import Task
 from tasks_app.runner.retries import Attempt, Verdict, judge_loss, judge_timeout
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep.appending import append_alone
+from tasks_app.upkeep.processes import clock_doubts
 
 log = logging.getLogger(__name__)
 BATCH = 200
@@ -42,6 +43,10 @@ def reclaim_tasks(renew: Callable[[], None] = lambda: None) -> int:
         # While the database hung, other processes could not renew their leases either.
         log.warning("the database hung for %.0f s: the next sweep looks at leases", time.monotonic() - began)
         return 0
+    if now - clock.now() > timedelta(seconds=settings.A2A_LEASE_SECONDS / 3):
+        # It was set forward since the sweep began. See `Sweeper._is_calm`.
+        log.warning("the database's clock was set: the next sweep looks at leases")
+        return 0
     renew()
     # A worker that died may have had more tasks than a batch. None of them should wait for the next sweep.
     count = more = _reclaim_batch(now)
@@ -52,12 +57,15 @@ def reclaim_tasks(renew: Callable[[], None] = lambda: None) -> int:
 
 
 def _reclaim_batch(now: datetime) -> int:
-    return sum(_reclaim(task, now) for task in bridge.do(Do(partial(_find_overdue, now))))
+    # A deadline that was stored before the clock was set says nothing after that.
+    judges_deadlines = not clock_doubts()
+    tasks = bridge.do(Do(partial(_find_overdue, now, judges_deadlines=judges_deadlines)))
+    return sum(_reclaim(task, now, judges_deadlines=judges_deadlines) for task in tasks)
 
 
-def _reclaim(task: Task, now: datetime) -> bool:
+def _reclaim(task: Task, now: datetime, *, judges_deadlines: bool = True) -> bool:
     """Submit a task again, or fail it. Return false if its row is locked or damaged, or its lease was renewed."""
-    is_overdue = _is_overdue(task, now)
+    is_overdue = judges_deadlines and _is_overdue(task, now)
     verdict = _verdict(task, is_overdue=is_overdue)
     run = RunRow(
         task_id=task.id,
@@ -111,7 +119,7 @@ _COLUMNS = (
 )
 
 
-def _find_overdue(now: datetime) -> list[Task]:
+def _find_overdue(now: datetime, *, judges_deadlines: bool = True) -> list[Task]:
     """Return working tasks whose lease or deadline ended before that time.
 
     The deadline is for runs that another process does not end. This process ends its own runs by its steady clock: if
@@ -120,7 +128,8 @@ def _find_overdue(now: datetime) -> list[Task]:
     working = Task.objects.filter(state=TaskState.WORKING.value).only(*_COLUMNS)
     late_leases = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
     late_runs = working.filter(lease_until__isnull=False, deadline__lt=now - LATE).exclude(lease_owner=runner.worker)
-    return list({task.id: task for task in [*late_leases, *late_runs[:BATCH]]}.values())
+    late = [*late_leases, *(late_runs[:BATCH] if judges_deadlines else ())]
+    return list({task.id: task for task in late}.values())
 
 
 def _verdict(task: Task, *, is_overdue: bool) -> Verdict:

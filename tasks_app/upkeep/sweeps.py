@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from django.conf import settings
 
-from tasks_app import files
+from tasks_app import clock, files
 from tasks_app.database.locks import LockRefused
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
@@ -41,7 +41,9 @@ class Sweeper(Routine):
         self.last = 0.0
         """The end of the last sweep on the monotonic clock; 0 before the first."""
         self.judges_at: float | None = None
-        """When leases are looked at again after a late sweep, on the same clock."""
+        """When leases are looked at again after a late sweep or a step of the database's clock, on the same clock."""
+        self.shift: int | None = None
+        """The shift of the database's clock as of the last sweep."""
         self.deleting: threading.Thread | None = None
         """The thread that deletes files, so that a storage that hangs does not hold up the sweep."""
         self.renew: Callable[[], None] = lambda: None
@@ -85,9 +87,14 @@ class Sweeper(Routine):
         """Return whether expired leases may be reclaimed.
 
         After a late sweep they may not: the database was away or this process was asleep, and other processes could
-        not renew their leases either. They get a third of a lease to do so.
+        not renew their leases either. They get a third of a lease to do so. If the database's clock was set forward,
+        all leases have expired at once, and each process renews its own in its next sweep.
         """
         now, third = time.monotonic(), settings.A2A_LEASE_SECONDS / 3
+        if (step := self._find_step()) > third:
+            wait = max(third, 2 * settings.A2A_SWEEP_SECONDS)
+            self.judges_at = now + wait
+            log.warning("the clock was set by %+.0f s: expired leases wait for %.1f s", step, wait)
         if self.judges_at is None and self.last and now - self.last > settings.A2A_SWEEP_SECONDS + third:
             self.judges_at = now + third
             log.warning("the last sweep was %.0f s ago: expired leases wait for %.1f s", now - self.last, third)
@@ -95,6 +102,11 @@ class Sweeper(Routine):
             return False
         self.judges_at = None
         return True
+
+    def _find_step(self) -> float:
+        """Return the seconds by which the database's clock was set since the last sweep, as far as this one knows."""
+        last, self.shift = self.shift, clock.anchor.shift
+        return 0.0 if last is None else (self.shift - last) / 1_000_000_000
 
     def delete_files(self) -> None:
         """Start the thread that deletes unused files, unless the last one is still running."""

@@ -10,8 +10,11 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import time_machine
+from psycopg import sql
 
 from tests.faults.forks import ROOT, SHIFTED
 from tests.faults.nodes import Node
@@ -22,6 +25,30 @@ def shift(node: Node, days: float | Path) -> Node:
     python, *rest = node.command
     node.command = [python, str(SHIFTED), str(days), *rest]
     return node
+
+
+class DatabaseClock:
+    """The clock of a PostgreSQL database, before the processes that use it start. It shadows PostgreSQL's functions."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        name = urlsplit(url).path[1:]
+        self._execute(sql.SQL("create table public.clock (ahead interval); insert into public.clock values ('0')"))
+        for function in map(sql.Identifier, ("now", "clock_timestamp")):
+            body = sql.SQL(
+                "create function public.{} () returns timestamptz language sql as "
+                "'select pg_catalog.{} () + ahead from public.clock'"
+            )
+            self._execute(body.format(function, function))
+        path = sql.SQL("alter database {} set search_path = public, pg_catalog")
+        self._execute(path.format(sql.Identifier(name)))
+
+    def set_ahead(self, ahead: timedelta) -> None:
+        self._execute(sql.SQL("update public.clock set ahead = {}").format(ahead))
+
+    def _execute(self, statement: sql.Composable) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
 
 
 def main(days: str, *arguments: str) -> None:

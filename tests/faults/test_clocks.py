@@ -13,7 +13,7 @@ import pytest
 from tests.faults.clients import PATIENCE, client, inputs
 from tests.faults.conftest import SHORT, Plant
 from tests.faults.nodes import AGENTS, Node, Worker
-from tests.faults.shifted import shift
+from tests.faults.shifted import DatabaseClock, shift
 
 pytestmark = pytest.mark.fault
 MESSAGES = 10
@@ -137,6 +137,25 @@ async def test_a_clock_that_is_set_costs_no_task_at_work(
             await caller.state(task_id, "TASK_STATE_COMPLETED")
     for task_id in tasks:
         assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
+
+
+@pytest.mark.finds("the database's")
+async def test_a_clock_of_the_database_that_is_set_costs_no_task_at_work(plant: Plant) -> None:
+    clock = DatabaseClock(plant.settings["DATABASE_URL"])
+    web = await plant.web()
+    await plant.worker()
+    async with client(web) as caller:
+        tasks = [await caller.send("talks", words=60), await caller.send("stubborn", seconds=6)]
+        for task_id in tasks:
+            await caller.state(task_id, "TASK_STATE_WORKING")
+        clock.set_ahead(timedelta(days=1))
+        async with asyncio.timeout(PATIENCE):
+            while "the database's clock was set by +86400 s" not in str(await readiness(web)):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        for task_id in tasks:
+            await caller.state(task_id, "TASK_STATE_COMPLETED")
+    for task_id in tasks:
+        assert [run["outcome"] for run in (await web.shown(task_id))["runs"]] == ["completed"]
 
 
 @pytest.mark.slow

@@ -69,6 +69,27 @@ def test_sweeps_that_are_always_late_judge_all_the_same(swept: Any) -> None:
     assert done == [["renewed"], ["judged"]] * 3
 
 
+def test_a_clock_that_is_set_forward_makes_leases_wait(swept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sweep_at(105, swept) == ["judged"]
+    monkeypatch.setattr(clock.anchor, "shift", clock.anchor.shift + 60_000_000_000)
+    assert [sweep_at(moment, swept) for moment in (110, 115, 120)] == [["renewed"], ["renewed"], ["judged"]]
+    monkeypatch.setattr(clock.anchor, "shift", clock.anchor.shift - 60_000_000_000)
+    assert sweep_at(125, swept) == ["judged"]
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+def test_a_clock_that_is_set_within_a_sweep_is_no_reason_to_judge(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_many([creation(owner, "k")])
+    claim(wish())
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "shared", lambda: clock.now() + timedelta(days=1))
+        assert reclaim_tasks() == 0
+    assert Task.objects.get().state == "working"
+
+
 @pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 def test_a_database_that_hung_is_no_reason_to_judge(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
