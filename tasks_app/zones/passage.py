@@ -1,6 +1,8 @@
 """The passage of one message to the execution zone: it is executed there once, and its text comes back as it grows."""
 
 import asyncio
+import logging
+import random
 from collections.abc import AsyncGenerator
 from time import monotonic
 from typing import Any
@@ -11,14 +13,20 @@ from a2a import errors
 from a2a.dialects.params import write_base64
 from a2a.dialects.zone import MARK
 from a2a.files import is_stored
-from a2a.run import Chunk, Failure, Run
+from a2a.run import Chunk, Failure, Retry, Run
 from a2a.types import Json, Message, Part, Role
 from tasks_app import run_secrets
 from tasks_app.zones.carriers import carrier
 from tasks_app.zones.execution import call, failure_of
 
+log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks at a task; the pause grows while nothing happens."""
+PATIENCE = 60.0
+"""Seconds for which a call is sent again that the execution zone refuses for now: twice as long as a lease, for which
+its database may be away without failing a task."""
+FIRST_REFUSED, LONGEST_REFUSED = 1.0, 5.0
+"""Seconds between two of these calls, at least; the pause grows with each refusal."""
 FACTS = ("channel", "thread_ts", "team_id", "user_id")
 """The params that are passed on as they came."""
 ANSWER = "answer"
@@ -77,7 +85,23 @@ class Passage:
         return Chunk((part,), artifact_id=ANSWER, name=ANSWER, append=None if grows else False)
 
     async def _call(self, method: str, params: Json) -> Json:
-        return await call(self.carrier, method, params, self.correlation_id)
+        """Return the result of a call. One that the execution zone refuses for some seconds is sent again after them.
+
+        Raises Failure and Retry.
+        """
+        ends, pause = monotonic() + PATIENCE, FIRST_REFUSED
+        while True:
+            try:
+                return await call(self.carrier, method, params, self.correlation_id)
+            except Retry as refusal:
+                if refusal.after is None:
+                    raise
+                seconds = max(refusal.after, pause) * random.uniform(1.0, 1.2)  # noqa: S311  # jitter
+                if monotonic() + seconds > ends:
+                    raise
+                log.warning("the execution zone refuses %s %s for now: %s", method, self.correlation_id, refusal.text)
+            await asyncio.sleep(seconds)
+            pause = min(2 * pause, LONGEST_REFUSED)
 
     async def _execute(self, message: Message) -> Json:
         """Have a message executed. The answer to a question goes to the task of the first message."""

@@ -11,8 +11,9 @@ import pytest
 
 from tasks_app.zones.queue import Queue
 from tests.faults.clients import PATIENCE, Client, client, ended, state, words
-from tests.faults.conftest import Start
+from tests.faults.conftest import NEW_KEY, Start, shell
 from tests.faults.nodes import KEY, Execution, Node, Redis
+from tests.faults.outages import outage
 from tests.faults.zone_pairs import AGENTS, ANSWER, SECRET, Zones, answer, asked, outlive, rows, start_zones
 from tests.support.tls import certificate, tls_front
 
@@ -78,6 +79,24 @@ async def test_a_call_without_an_answer_is_sent_again_and_executed_once(zones: Z
         task = await ended(caller, task_id, 2 * PATIENCE)
     assert (state(task), answer(task)) == ("TASK_STATE_COMPLETED", ANSWER.format(1))
     assert rows(zones.execution, "select state from tasks_app_task") == [("completed",)]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ZONE-10")
+async def test_a_database_of_the_execution_that_is_away_fails_no_task(
+    zones: Zones, postgres_server: str, postgres: str
+) -> None:
+    zones.execution.settings["DATABASE_URL"] = postgres
+    await asyncio.to_thread(shell, zones.execution.folder, NEW_KEY, **zones.execution.settings)
+    await again(zones)
+    async with client(zones.verification) as caller:
+        with outage(postgres_server, postgres):
+            task_id = await asked(caller, "hello")
+            await zones.verification.logs("for now: ")
+            await asyncio.sleep(8)  # Longer than five attempts, a second apart.
+        task = await ended(caller, task_id)
+    assert (state(task), answer(task)) == ("TASK_STATE_COMPLETED", ANSWER.format(1))
+    assert [run["outcome"] for run in (await zones.verification.shown(task_id))["runs"]] == ["completed"]
 
 
 @pytest.mark.slow
