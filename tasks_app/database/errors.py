@@ -1,4 +1,7 @@
-"""Errors of the database as callers get them."""
+"""Errors of the database as callers get them, and as the log does."""
+
+import logging
+import sys
 
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError
@@ -13,6 +16,19 @@ AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
 class Busy(Unavailable, OperationalError, twin=True):
     """The database did not do the work in time. Callers may come again. For work of our own it is an OperationalError,
     as of a database that is away."""
+
+
+def log_failure(log: logging.Logger, sentence: str, *arguments: object) -> None:
+    """Log the exception at hand, in a line if the database is away, else with its traceback.
+
+    Work that is repeated meets a database that is away again and again, and always at the same place.
+    """
+    error = sys.exception()
+    if isinstance(error, AWAY):
+        words = error.full_message if isinstance(error, Unavailable) else str(error)
+        log.error("%s: %s", sentence % arguments, " ".join(words.split()))
+    else:
+        log.error(sentence, *arguments, exc_info=error)
 
 
 def error_for_callers(error: Exception) -> Exception:

@@ -16,6 +16,7 @@ from django.conf import settings
 from a2a.documents import EventDocument
 from a2a.states import QUIET
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import log_failure
 from tasks_app.database.work import Work
 from tasks_app.event_log import LastEvents, ReadEvents
 from tasks_app.hints import Reached, hints
@@ -205,8 +206,8 @@ class Readers:
         for start in range(0, len(ids), POLL_BATCH):
             try:
                 self._wake(await bridge.ask(kind.latest(tuple(ids[start : start + POLL_BATCH]))))
-            except Exception:
-                log.exception("the poll for %d readers failed; trying again", len(ids))
+            except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+                log_failure(log, "the poll for %d readers failed; trying again", len(ids))
 
 
 readers = Readers()

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from django.conf import settings
 
+from tasks_app.database.errors import log_failure
 from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
 
@@ -70,8 +71,8 @@ class Rounds:
             self.wakeup.clear()
             try:
                 await self.look()
-            except Exception:
-                log.exception("%s could not be read; trying again", self.subject)
+            except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+                log_failure(log, "%s could not be read; trying again", self.subject)
             with suppress(TimeoutError):
                 async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
                     await self.wakeup.wait()

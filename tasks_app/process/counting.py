@@ -9,6 +9,7 @@ from datetime import datetime
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import log_failure
 from tasks_app.database.work import DoApart
 from tasks_app.event_log import count_unfinished
 from tasks_app.limits.accounts import account
@@ -50,8 +51,8 @@ class Census:
                 return
             try:
                 self.count()
-            except Exception:
-                log.exception("unfinished tasks could not be counted; trying again in %g s", EVERY)
+            except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+                log_failure(log, "unfinished tasks could not be counted; trying again in %g s", EVERY)
             self.stopping.wait(EVERY)
 
     def count(self) -> None:

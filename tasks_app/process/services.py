@@ -16,6 +16,7 @@ from tasks_app import webhooks
 from tasks_app.agent_files import folder
 from tasks_app.batches import rows as batch_rows
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import log_failure
 from tasks_app.database.work import Do
 from tasks_app.event_log import release_all
 from tasks_app.event_log.readers import readers
@@ -145,16 +146,16 @@ def _announce(*, ended: bool = False) -> None:
     """Write the row of this process. At the start this also sets its clock by the database's, before its first use."""
     try:
         process_row.write(recorder.losses, ended=ended)
-    except Exception:
-        log.exception("the row of this process could not be written; the sweeper tries again")
+    except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+        log_failure(log, "the row of this process could not be written; the sweeper tries again")
 
 
 def _load_limits() -> None:
     """Read the rate limits before the first call."""
     try:
         limits.load()
-    except Exception:
-        log.exception("the rate limits could not be read; the sweeper tries again")
+    except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+        log_failure(log, "the rate limits could not be read; the sweeper tries again")
 
 
 def drain() -> None:

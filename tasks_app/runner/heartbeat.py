@@ -9,6 +9,7 @@ from django.conf import settings
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import log_failure
 from tasks_app.event_log import Renew
 from tasks_app.runner.execution import Execution
 
@@ -51,8 +52,8 @@ class Heartbeat:
             runs = self.runs.copy()  # in one step, because another thread claims tasks
             try:
                 own = self._renew(runs)
-            except Exception:
-                log.exception("%d leases could not be renewed; trying again", len(runs))
+            except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+                log_failure(log, "%d leases could not be renewed; trying again", len(runs))
                 return False
             self.last_beat = now
         for task_id, run in runs.items():
@@ -81,8 +82,8 @@ class Heartbeat:
         """Stop the run if its task is not its own any more, as a hint says. The task's row decides."""
         try:
             own = await bridge.ask(Renew(worker=self.worker, pairs=((run.task_id, run.read.fence),)))
-        except Exception:
-            log.exception("task %s: its lease could not be checked; the next beat checks it", run.task_id)
+        except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+            log_failure(log, "task %s: its lease could not be checked; the next beat checks it", run.task_id)
             return
         if run.task_id not in own:
             run.lose()

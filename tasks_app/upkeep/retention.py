@@ -6,6 +6,7 @@ import time
 from django.conf import settings
 
 from tasks_app import clock
+from tasks_app.database.errors import log_failure
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.sql import on_postgres
 from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
@@ -88,8 +89,8 @@ class Pass:
         except LockRefused:
             log.info("%s past their time are locked; deleting them later", self.kind.name)
             return self._end()
-        except Exception:
-            log.exception("deleting %s failed; trying again in %g s", self.kind.name, settings.A2A_SWEEP_SECONDS)
+        except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+            log_failure(log, "deleting %s failed; trying again in %g s", self.kind.name, settings.A2A_SWEEP_SECONDS)
             self.failures += 1
             return self._end()
         self.failures = 0

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from django.conf import settings
 
+from tasks_app.database.errors import log_failure
 from tasks_app.upkeep.processes import trouble_sources
 
 log = logging.getLogger(__name__)
@@ -80,6 +81,6 @@ class Routine(ABC):
         try:
             self.run_round()
             failures.pop(self.name, None)
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # it is logged, and the work repeated
             failures[self.name] = failures.get(self.name, 0) + 1
-            log.exception("%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)
+            log_failure(log, "%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)

@@ -21,6 +21,7 @@ from django.db import DatabaseError, InterfaceError
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import log_failure
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
@@ -108,8 +109,8 @@ class Sender:
             try:
                 await self._tidy()
                 more = await self.look()
-            except Exception:
-                log.exception("deliveries could not be looked for; trying again")
+            except Exception:  # noqa: BLE001  # it is logged, and the work repeated
+                log_failure(log, "deliveries could not be looked for; trying again")
                 more = False
             if not more:
                 with contextlib.suppress(TimeoutError):

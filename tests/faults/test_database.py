@@ -75,6 +75,23 @@ async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
                 await asyncio.sleep(0.1)
 
 
+async def test_an_outage_writes_lines_and_no_tracebacks_into_the_log(
+    start: Start, postgres_server: str, postgres: str
+) -> None:
+    node = await start(DATABASE_URL=postgres, **SHORT)
+    async with client(node) as caller:
+        task_id = await caller.send("talks", words=60)
+        await caller.state(task_id, "TASK_STATE_WORKING")
+        with outage(postgres_server, postgres):
+            for sentence in (
+                "the sweep failed; trying again in 0.5 s: ",
+                "leases could not be renewed; trying again: ",
+            ):
+                await node.logs(sentence)
+        await caller.state(task_id, "TASK_STATE_COMPLETED")
+    assert "Traceback" not in node.log
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [5, pytest.param(20, marks=pytest.mark.long)])
 async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_no_run(
