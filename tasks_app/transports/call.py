@@ -214,8 +214,10 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
 
 
 def fault_with(what: str, cause: Exception, reference: str, fields: Mapping[str, str | None] | None = None) -> Error:
-    """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon."""
-    log.error("%s, reference %s", what, reference, exc_info=cause, extra=fields)
+    """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon, and
+    fails every call until then, so it is logged without a traceback."""
     if isinstance(cause, OperationalError | InterfaceError):
+        log.error("%s, reference %s: %s", what, reference, " ".join(str(cause).split()), extra=fields)
         return Unavailable(reference=reference)
+    log.error("%s, reference %s", what, reference, exc_info=cause, extra=fields)
     return Internal(reference=reference)

@@ -83,6 +83,7 @@ async def test_an_outage_writes_lines_and_no_tracebacks_into_the_log(
         task_id = await caller.send("talks", words=60)
         await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
+            assert await fails(caller)
             for sentence in (
                 "the sweep failed; trying again in 0.5 s: ",
                 "leases could not be renewed; trying again: ",
