@@ -22,7 +22,12 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.handling import handle
 from tasks_app.transports.meaning import Selection
-from tasks_app.transports.refusing import EarlyChoice, refuse_stranger, refuse_unreadable
+from tasks_app.transports.refusing import (
+    EarlyChoice,
+    refuse_stranger,
+    refuse_unreadable,
+    take_back_cancellation,
+)
 
 BATCH_BYTES = 4_000_000
 """The limit of all answers of a batch. Members that come after it are refused without being performed."""
@@ -116,11 +121,21 @@ async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body:
     if isinstance(single, BadMember):
         return await refuse_body(call, body, single.error, single.id, methods_of(single))
     try:
-        await call.identify()
+        await _identify(call)
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         rpc_id = None if single is None or single.id is UNSET else single.id
         return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, early_choice(call.endpoint, members))
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
+
+
+async def _identify(call: Call) -> None:
+    """Identify the caller. Raises Unavailable for a call over HTTP that the end of the server has cancelled."""
+    try:
+        await call.identify()
+    except asyncio.CancelledError:
+        if call.has_status and (error := take_back_cancellation()) is not None:
+            raise error from None
+        raise
 
 
 async def parse(endpoint: Endpoint, body: bytes) -> AnyMember | list[AnyMember]:

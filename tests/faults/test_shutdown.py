@@ -4,14 +4,16 @@ import asyncio
 import sqlite3
 import time
 from contextlib import AsyncExitStack, closing
-from signal import SIGINT, SIGTERM, Signals
+from pathlib import Path
+from signal import SIGCONT, SIGINT, SIGSTOP, SIGTERM, Signals
 
 import orjson
 import pytest
 
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, envelope, inputs, listening, silent
-from tests.faults.conftest import Start
+from tests.faults.conftest import Start, migrate
 from tests.faults.nodes import Node
+from tests.support.servers import Cluster, database
 
 pytestmark = pytest.mark.fault
 END_SECONDS = 5.0
@@ -104,6 +106,29 @@ async def test_calls_that_wait_for_the_database_are_refused_at_the_end(start: St
     assert "Traceback" not in node.log
     recorded = await node.lines("exchanges", "list", "--method", "SendMessage", "--outcome", "error")
     assert {exchange["rpc_id"]: exchange["code"] for exchange in recorded if exchange["rpc_id"]} == {"single": -38013}
+
+
+async def test_a_call_whose_key_a_frozen_database_does_not_return_is_refused_too(
+    start: Start, cluster: Cluster, tmp_path: Path
+) -> None:
+    with database(cluster.url) as url:
+        await asyncio.to_thread(migrate, tmp_path / "data", DATABASE_URL=url)
+        node = await start(DATABASE_URL=url, **SHORT_GRACE)
+        async with client(node) as caller:
+            cluster.tell(SIGSTOP)
+            try:
+                body = envelope("GetTask", {"id": "none"}, "single")
+                call = asyncio.create_task(caller.http.post(caller.url(), content=body))
+                await asyncio.sleep(0.5)
+                node.tell(SIGTERM)
+                answer = await call
+            finally:
+                cluster.tell(SIGCONT)
+        assert await node.ended() == 0
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    reply = orjson.loads(answer.content)
+    assert (reply["id"], reply["error"]["code"]) == ("single", -38013)
+    assert "Traceback" not in node.log
 
 
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:

@@ -179,6 +179,15 @@ class Cluster:
         self.process = _launched([*serve, *self.options], self.user, self.log)
         _wait_until_up(self.process, self.url, self.log)
 
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal to every process of the server, such as SIGSTOP and later SIGCONT."""
+        assert self.process
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+        for process in (pid, *map(int, children.split())):
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Fast by default: it does not wait for clients. SIGQUIT is a crash, from which the next start recovers."""
         if self.process is not None:
