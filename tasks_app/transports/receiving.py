@@ -121,21 +121,23 @@ async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body:
     if isinstance(single, BadMember):
         return await refuse_body(call, body, single.error, single.id, methods_of(single))
     try:
-        await _identify(call)
-    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        await call.identify()
+    except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001  # the database may be away; it is logged
+        error = _refusal_of(call, raised)
         rpc_id = None if single is None or single.id is UNSET else single.id
         return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error, early_choice(call.endpoint, members))
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
-async def _identify(call: Call) -> None:
-    """Identify the caller. Raises Unavailable for a call over HTTP that the end of the server has cancelled."""
-    try:
-        await call.identify()
-    except asyncio.CancelledError:
-        if call.has_status and (error := take_back_cancellation()) is not None:
-            raise error from None
-        raise
+def _refusal_of(call: Call, raised: Exception | asyncio.CancelledError) -> Exception:
+    """Return the error for a caller who was not identified. A cancellation is raised again, unless it is that of a call
+    over HTTP at the end of the server."""
+    if isinstance(raised, Exception):
+        return raised
+    error = take_back_cancellation() if call.has_status else None
+    if error is None:
+        raise raised
+    return error
 
 
 async def parse(endpoint: Endpoint, body: bytes) -> AnyMember | list[AnyMember]:
