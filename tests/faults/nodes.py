@@ -46,7 +46,23 @@ def manage(folder: Path, *arguments: str, **settings: str) -> subprocess.Complet
     return forks.run(command(*arguments), environment(folder, **settings), 120)
 
 
-class Node:
+class Launched:
+    """A process of a test's own."""
+
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def tell(self, number: signal.Signals) -> None:
+        assert self.process
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill the process, as the kernel does when memory is short. Does nothing to one that has ended."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+
+
+class Node(Launched):
     """One server process."""
 
     def __init__(self, folder: Path, verb: str = "run", *arguments: str, **settings: str) -> None:
@@ -58,7 +74,6 @@ class Node:
         self.base = f"http://127.0.0.1:{self.port}"
         self.settings = {"PORT": str(self.port)} | settings
         self.file = folder.parent / f"{verb}-{self.port}.log"
-        self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
@@ -87,16 +102,6 @@ class Node:
     def launch(self) -> None:
         with self.file.open("ab") as output:
             self.process = forks.launch(self.command, environment(self.folder, **self.settings), output, output)
-
-    def tell(self, number: signal.Signals) -> None:
-        assert self.process
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        """Kill the process, as the kernel does when memory is short. Does nothing to one that has ended."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(10)
 
     async def ended(self, seconds: float = 30.0) -> int:
         """Its exit code, once it has ended by itself."""
@@ -161,27 +166,17 @@ class Execution(Worker):
     COMMAND, READY = "execution", "The execution zone is ready."
 
 
-class Redis:
-    """A Redis-protocol server of our own, to be frozen, flushed and killed."""
+class Redis(Launched):
+    """A Redis-protocol server of our own, to be frozen, flushed and killed. It has no persistence, so a kill takes all
+    its data."""
 
     def __init__(self) -> None:
         self.port = servers.free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         self.process = servers.launch_redis(self.port)
         servers.wait_for_redis(self.process, self.url)
-
-    def tell(self, number: signal.Signals) -> None:
-        assert self.process
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        """Kill the server, and with it all its data: it has no persistence."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(10)
 
     def flush(self) -> None:
         with redis.Redis.from_url(self.url) as client:

@@ -2,18 +2,18 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 from kombu import Connection
 
+from tests.faults.nodes import Launched
 from tests.support import servers
 from tests.support.orphans import end_with_tests
 
 SCRIPTS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")
-"""That of Debian's package which works as any user, else the one in the path."""
+"""The script of Debian's package that works as any user, else the one in the path."""
 START_SECONDS = 120.0
 
 
@@ -27,7 +27,7 @@ def _script() -> str | None:
     return next(filter(None, map(shutil.which, SCRIPTS)), None)
 
 
-class RabbitMQ:
+class RabbitMQ(Launched):
     """A broker whose durable queues and messages survive its end."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,6 @@ class RabbitMQ:
         self.environment |= {"PATH": path, "HOME": str(folder), "ERL_EPMD_PORT": str(names)}
         self.environment["RUNNING_UNDER_SYSTEMD"] = "1"  # the script then becomes the broker
         self.names = self._launch("epmd", "-address", "127.0.0.1")  # otherwise the broker leaves one behind
-        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, again if need be, and return when it answers."""
@@ -69,15 +68,6 @@ class RabbitMQ:
             except OSError:
                 time.sleep(0.1)
         raise AssertionError(f"RabbitMQ did not answer within {START_SECONDS:g} s")
-
-    def tell(self, number: signal.Signals) -> None:
-        assert self.process
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(10)
 
     def close(self) -> None:
         """End all its processes."""
