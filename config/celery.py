@@ -6,8 +6,12 @@ import ssl
 from celery import Celery
 from django.conf import settings
 
+from tasks_app.hints.broker import time_limits
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+ANSWER_SECONDS = 5
+"""Seconds that a worker waits for an answer of its broker: one that hangs must not keep it from stopping."""
 app = Celery("taskdesk")
 app.autodiscover_tasks(related_name="jobs")
 
@@ -40,14 +44,7 @@ def celery_settings() -> dict[str, object]:
         "broker_connection_max_retries": None,
         "worker_enable_remote_control": False,
         **tls_settings(settings.CELERY_BROKER_URL),
-        "broker_transport_options": {
-            # Three options of Redis, two of RabbitMQ. Without them a worker that stops waits while the broker hangs.
-            "socket_timeout": 5,
-            "socket_connect_timeout": 5,
-            "socket_keepalive": True,
-            "read_timeout": 5,
-            "write_timeout": 5,
-        },
+        "broker_transport_options": time_limits(ANSWER_SECONDS),
     }
 
 

@@ -17,6 +17,7 @@ from django.utils.module_loading import autodiscover_modules, import_string
 from a2a.agents import registry
 from tasks_app.counters import broker_messages
 from tasks_app.hints import hints
+from tasks_app.hints.broker import time_limits
 
 if TYPE_CHECKING:  # commands that only look start in half the time without it
     from celery import Celery
@@ -162,11 +163,10 @@ def celery_app() -> "Celery":
 
 
 def connection_of(app: "Celery") -> "Connection":
-    """Return a connection to the broker with time limits. By default kombu waits for ever."""
-    redis = {"socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE}
-    amqp = {"read_timeout": PATIENCE, "write_timeout": PATIENCE}
+    """Return a connection to the broker with time limits."""
     retries = {"max_retries": 0, "connect_retries_timeout": PATIENCE}
-    return app.connection_for_write(connect_timeout=PATIENCE, transport_options={**retries, **redis, **amqp})
+    options = retries | time_limits(PATIENCE)
+    return app.connection_for_write(connect_timeout=PATIENCE, transport_options=options)
 
 
 def publish(app: "Celery", producer: "Producer", queue: str) -> None:

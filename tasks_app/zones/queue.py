@@ -20,6 +20,7 @@ from kombu import Connection, Consumer, Producer
 from kombu import Queue as BrokerQueue
 from msgspec import Struct
 
+from tasks_app.hints.broker import time_limits
 from tasks_app.zones.carriers import NoAnswer
 from tasks_app.zones.in_process import answer
 
@@ -34,7 +35,7 @@ LOOK = 0.5
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a broker that is away, at most."""
 SOCKET_SECONDS = 5.0
-"""Seconds that the broker may take for one answer. By default kombu waits for ever."""
+"""Seconds that the broker may take for one answer."""
 
 
 class Sealed(Struct, frozen=True):
@@ -50,9 +51,7 @@ def cipher_of(secret: str) -> Fernet:
 
 
 def _connect(url: str) -> Connection:
-    redis = {"socket_timeout": SOCKET_SECONDS, "socket_connect_timeout": SOCKET_SECONDS, "socket_keepalive": True}
-    amqp = {"read_timeout": SOCKET_SECONDS, "write_timeout": SOCKET_SECONDS}
-    options = {"visibility_timeout": LOST_AFTER, **redis, **amqp}
+    options = time_limits(SOCKET_SECONDS) | {"visibility_timeout": LOST_AFTER}
     return Connection(url, connect_timeout=SOCKET_SECONDS, transport_options=options)
 
 
