@@ -69,6 +69,22 @@ def test_the_last_rounds_of_all_routines_end_at_the_same_time() -> None:
     assert last.has_heard, "the one that is stopped first did not wait alone"
 
 
+def test_the_last_writes_of_a_process_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def hang(seconds: float) -> None:
+        nonlocal now
+        now += max(0.0, seconds)
+
+    monkeypatch.setattr(services, "monotonic", lambda: now)
+    for name in ("tally.drain", "recorder.drain", "bridge.stop"):
+        monkeypatch.setattr(f"tasks_app.process.services.{name}", hang)
+    monkeypatch.setattr(services.recorder, "offer", int)
+    monkeypatch.setattr(services, "_announce", lambda ended: hang(1) if ended else None)
+    services._write_the_rest()
+    assert now == services.LAST_SECONDS + 1
+
+
 def test_a_routine_whose_thread_has_ended_is_a_trouble_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     routine, sentence = Exits(), "exiting: its thread has ended; restart the process"
     with monkeypatch.context() as patch:

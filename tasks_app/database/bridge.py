@@ -23,6 +23,9 @@ from tasks_app.database.locks import pauses
 from tasks_app.database.waits import UNLIMITED, Entry, Waits
 from tasks_app.database.work import LOCKED, Elsewhere, NotDone, R, Work
 
+STOP_SECONDS = 30.0
+"""Seconds that the end of the lanes may take if nothing else is said."""
+
 
 class Bridge:
     """The lanes of this process, started when first used."""
@@ -144,13 +147,14 @@ class Bridge:
         waits = [(lane.name, lane.wait()) for lane in list(self.lanes.values()) if includes(lane.name)]
         return [f"lane {name}: the oldest work in it waits for {wait:.0f} s" for name, wait in waits if wait > seconds]
 
-    def stop(self) -> None:
-        """End the lanes once their queues are empty. A database that hangs has all of them wait at the same time."""
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """End the lanes once their queues are empty, or leave them after the seconds. A database that hangs has all of
+        them wait at the same time."""
         with self.starting:
             lanes, self.lanes = list(self.lanes.values()), {}
         for lane in lanes:
             lane.stop()
-        ends = time.monotonic() + settings.A2A_GRACE_SECONDS + 20
+        ends = time.monotonic() + seconds
         for lane in lanes:
             lane.join(max(0.0, ends - time.monotonic()))
 

@@ -8,6 +8,7 @@ import gc
 import logging
 import threading
 from collections.abc import Sequence
+from time import monotonic
 from typing import Literal, Protocol, assert_never
 
 from django.conf import settings
@@ -52,6 +53,9 @@ log = logging.getLogger(__name__)
 Role = Literal["web", "worker", "child"]
 """A process with doors; a Celery worker; or the forked child of a worker, which runs one task at a time."""
 
+LAST_SECONDS = 20.0
+"""Seconds for the last writes of a process. With the grace of its agents and the last rounds of its routines it ends
+within the 90 s that systemd waits, whatever its database does."""
 COLLECT_AFTER = 5_000
 """New objects, less those freed, after which Python looks for cycles among them.
 
@@ -174,15 +178,22 @@ def stop() -> None:
     # Hints go out until the end: released tasks are offered to other workers, and readers elsewhere hear of them.
     late = [service for service in services if service in (broadcast, celery)]
     _stop_in_turn([service for service in services if service not in late])
+    _write_the_rest()
+    for service in reversed(late):
+        service.stop()
+
+
+def _write_the_rest() -> None:
+    """Write what waits for the database. A database that hangs delays all of it together by LAST_SECONDS, and the last
+    row of this process by A2A_CALL_SECONDS more."""
+    ends = monotonic() + LAST_SECONDS
     tally.drain(settings.A2A_CALL_SECONDS)
     recorder.offer()
-    if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
+    if not recorder.drain(ends - monotonic()):
         log.error("the process ends before all exchanges are recorded")
     _announce(ended=True)
     advances.forget()
-    bridge.stop()
-    for service in reversed(late):
-        service.stop()
+    bridge.stop(ends - monotonic())
 
 
 def _stop_in_turn(services: Sequence[Service]) -> None:

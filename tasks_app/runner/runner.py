@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
+from time import monotonic
 
 from django.conf import settings
 
@@ -304,10 +305,11 @@ class Runner:
         if control is None:
             return
         hints.forget(self._receive)
+        ends = monotonic() + settings.A2A_GRACE_SECONDS
         # A thread that is claiming puts its runs into `running` first, unless the database hangs.
         if self.claiming.acquire(timeout=settings.A2A_GRACE_SECONDS):
             self.claiming.release()
-        self._wind_down(control)
+        self._wind_down(control, ends - monotonic())
         with self.change:
             self.change.wait_for(lambda: not any(run.is_isolated for run in self.hanging), settings.A2A_KILL_SECONDS)
         self.heartbeat.stop()
@@ -319,10 +321,10 @@ class Runner:
         control.stop()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
-    def _wind_down(self, control: RunLoop) -> None:
+    def _wind_down(self, control: RunLoop, seconds: float) -> None:
         if not self._ends_within(0):
-            log.info("%d runs have %g s to end", len(self.running), settings.A2A_GRACE_SECONDS)
-        if self._ends_within(settings.A2A_GRACE_SECONDS):
+            log.info("%d runs have %.3g s to end", len(self.running), seconds)
+        if self._ends_within(seconds):
             return
         for run in list(self.running.values()):
             run.release()

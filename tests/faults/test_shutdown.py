@@ -18,6 +18,8 @@ from tests.support.servers import Cluster, database
 pytestmark = pytest.mark.fault
 END_SECONDS = 5.0
 """From Ctrl-C to the end of the process (design 11)."""
+SUPERVISOR_SECONDS = 90.0
+"""After which systemd kills a process that it has told to stop."""
 SHORT_GRACE = {"A2A_GRACE_SECONDS": "0.5"}
 """So that most of the time is slack; what the usual grace leaves of it, one test shows."""
 
@@ -129,6 +131,24 @@ async def test_a_call_whose_key_a_frozen_database_does_not_return_is_refused_too
     reply = orjson.loads(answer.content)
     assert (reply["id"], reply["error"]["code"]) == ("single", -38013)
     assert "Traceback" not in node.log
+
+
+@pytest.mark.long
+async def test_a_process_ends_by_itself_though_its_database_hangs(
+    start: Start, cluster: Cluster, tmp_path: Path
+) -> None:
+    with database(cluster.url) as url:
+        await asyncio.to_thread(migrate, tmp_path / "data", DATABASE_URL=url)
+        node = await start(DATABASE_URL=url, A2A_GRACE_SECONDS="25")
+        async with client(node) as caller:
+            await caller.state(await caller.send("sleeper"), "TASK_STATE_WORKING")
+            cluster.tell(SIGSTOP)
+            try:
+                assert await node.stop(SIGTERM, SUPERVISOR_SECONDS) == 0
+            finally:
+                cluster.tell(SIGCONT)
+        assert "the process ends before all exchanges are recorded" in node.log
+        assert "Traceback" not in node.log
 
 
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
