@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError
@@ -19,16 +20,26 @@ class Busy(Unavailable, OperationalError, twin=True):
 
 
 def log_failure(log: logging.Logger, sentence: str, *arguments: object) -> None:
-    """Log the exception at hand, in a line if the database is away, else with its traceback.
+    """Log the exception at hand as `log_error` does."""
+    log_error(log, sys.exception(), sentence, *arguments)
 
-    Work that is repeated meets a database that is away again and again, and always at the same place.
+
+def log_error(
+    log: logging.Logger,
+    error: BaseException | None,
+    sentence: str,
+    *arguments: object,
+    fields: Mapping[str, str | None] | None = None,
+) -> None:
+    """Log an error, in a line if the database is away, else with its traceback. The fields are those of the record.
+
+    Calls and work that is repeated meet a database that is away again and again, and always at the same place.
     """
-    error = sys.exception()
     if isinstance(error, AWAY):
         words = error.full_message if isinstance(error, Unavailable) else str(error)
-        log.error("%s: %s", sentence % arguments, " ".join(words.split()))
+        log.error("%s: %s", sentence % arguments, " ".join(words.split()), extra=fields)
     else:
-        log.error(sentence, *arguments, exc_info=error)
+        log.error(sentence, *arguments, exc_info=error, extra=fields)
 
 
 def error_for_callers(error: Exception) -> Exception:

@@ -26,6 +26,7 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
+from tasks_app.database.errors import log_error
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
@@ -214,10 +215,8 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
 
 
 def fault_with(what: str, cause: Exception, reference: str, fields: Mapping[str, str | None] | None = None) -> Error:
-    """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon, and
-    fails every call until then, so it is logged without a traceback."""
+    """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon."""
+    log_error(log, cause, "%s, reference %s", what, reference, fields=fields)
     if isinstance(cause, OperationalError | InterfaceError):
-        log.error("%s, reference %s: %s", what, reference, " ".join(str(cause).split()), extra=fields)
         return Unavailable(reference=reference)
-    log.error("%s, reference %s", what, reference, exc_info=cause, extra=fields)
     return Internal(reference=reference)

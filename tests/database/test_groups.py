@@ -169,8 +169,8 @@ def test_a_bridge_whose_lanes_all_hang_waits_for_them_together(monkeypatch: pyte
     one = Bridge()
     one.lanes = {name: Stuck(now, waits) for name in ("read", "write", "slow")}
     monkeypatch.setattr("tasks_app.database.bridge.time", SimpleNamespace(monotonic=lambda: now[0]))
-    one.stop()
-    assert waits == [django_settings.A2A_GRACE_SECONDS + 20, 0.0, 0.0]
+    one.stop(7.0)
+    assert waits == [7.0, 0.0, 0.0]
 
 
 def test_a_caller_that_has_left_is_no_trouble(owner: Person) -> None:
