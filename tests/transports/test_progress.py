@@ -11,6 +11,9 @@ import pytest
 from tasks_app.process.progress import MIN_PROGRESS, Progress, _count_kernel
 from tests.conftest import until
 
+LONGEST_DELAY = 0.3
+"""Seconds: more than Linux delays an acknowledgement."""
+
 
 class Pipe:
     """A transport with so many bytes left to write."""
@@ -63,7 +66,7 @@ class Wire:
 
     def _is_still(self) -> bool:
         before = _count_kernel(self)
-        time.sleep(0.05)
+        time.sleep(LONGEST_DELAY)
         return before == _count_kernel(self)
 
     def is_empty(self) -> bool:
