@@ -91,7 +91,7 @@ class LeanHandler(ASGIHandler):
             await _refuse(refusal, scope, receive, send)
             return
         except asyncio.CancelledError:
-            # A batch, or a request whose body or caller was not read yet. handle() answers all other calls.
+            # A request whose body or caller was not read yet, or a batch of notifications. Others have answers.
             if (error := take_back_cancellation()) is None:
                 raise
             await _refuse(over_limit(error), scope, receive, send)

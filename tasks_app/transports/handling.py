@@ -51,7 +51,7 @@ class Answered(Struct, frozen=True):
 async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection]) -> Reply:
     """Perform and record a call. Raises nothing but CancelledError: this is the one catch of the doors.
 
-    A call with an answer of its own over HTTP is refused when the server ends before it is performed.
+    A call over HTTP is refused when the server ends before it is performed.
 
     `select` returns the language, the method and the params. It may raise errors, and CallError.
     """
@@ -62,7 +62,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     except CallerLeft:
         return leave(exchange, wrapping)
     except asyncio.CancelledError:
-        error = None if call.batch or not call.has_status else take_back_cancellation()
+        error = take_back_cancellation() if call.has_status else None
         if error is None:
             leave(exchange, wrapping)
             raise

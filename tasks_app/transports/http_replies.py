@@ -22,6 +22,7 @@ from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compress
 from tasks_app.transports.http import add_headers, add_limits, answer, headers_of
 from tasks_app.transports.receiving import Batch
+from tasks_app.transports.refusing import take_back_cancellation
 from tasks_app.transports.streams import End as StreamEnd
 from tasks_app.transports.streams import Page, Stream
 from tasks_app.transports.waiting import Unfinished
@@ -72,11 +73,19 @@ def _is_expected_as_stream(request: HttpRequest, call: Call, reply: Reply) -> bo
 
 
 async def _batch(batch: Batch) -> HttpResponseBase:
-    """Return the answer to a batch: 204 if all its members are notifications."""
+    """Return the answer to a batch: 204 if all its members are notifications.
+
+    Members without a reply are refused, each under its id, when the server ends before the headers were sent.
+    """
     if batch.silent:
         await batch.work
         return HttpResponse(status=204, headers={"X-Request-ID": batch.request_id} | batch.headers)
-    ready, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
+    try:
+        ready, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
+    except asyncio.CancelledError:
+        if (error := take_back_cancellation()) is None:
+            raise
+        return answer(batch.refuse_rest(error), batch.request_id, media=batch.media, headers=batch.headers)
     if not ready:
         # The status of a batch is 200, whatever its members are answered.
         return _late(with_spaces(batch.payload), batch.request_id, batch.media, batch.headers)

@@ -48,9 +48,13 @@ class Batch:
         self.media = call.endpoint.envelope.media(call.endpoint.neutral)
         self.member_headers: list[dict[str, str]] = []
         """The headers of members that have a reply, or a late answer under way."""
-        self.work = asyncio.ensure_future(
-            self._handle_all(replace(call, batch=True, request_id=self.request_id), members)
-        )
+        self.call = replace(call, batch=True, request_id=self.request_id)
+        self.heads = [(member.id, member.method) for member in members]
+        """The ids and methods of the members, which themselves may be large."""
+        self.admissions: set[int] = set()
+        """The places of the members whose handling has begun. Each of them has an exchange."""
+        self.replies = self._handle_all(members)
+        self.work = asyncio.gather(*self.replies)
         """The replies. Large ones are in the account of the caller."""
 
     async def payload(self) -> Encoded:
@@ -67,14 +71,36 @@ class Batch:
         for reply in self.work.result():
             reply.release()
 
-    async def _handle_all(self, call: Call, members: list[AnyMember]) -> list[Reply]:
-        """Handle the members, AT_ONCE at a time, and return the replies in the order of the members."""
-        places, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
+    def refuse_rest(self, error: Error) -> Encoded:
+        """End the work, and return the answer in which each member without a reply has the error. It waits for nothing,
+        because the server ends."""
+        payloads = [self._end(place, error) for place in range(len(self.heads))]
+        self.work.cancel()
+        return _array([payload for payload in payloads if payload is not None])
+
+    def _end(self, place: int, error: Error) -> Encoded | None:
+        """Return the answer to a member, which is the error if there is no reply yet; None for a notification."""
+        reply, (rpc_id, method) = self.replies[place], self.heads[place]
+        if reply.done() and not reply.cancelled():
+            return reply.result().payload
+        wrapping, language = self.call.wrap(rpc_id), self.call.endpoint.early([method], self.call.caller.language)
+        if place in self.admissions:  # handle() records it.
+            return None if wrapping.silent else wrapping.failure(error, language).payload
+        exchange = self.call.open(rpc_id, b"")
+        exchange.row.method = method[:64]
+        exchange.set_caller(self.call.caller)
+        refusal = refuse_stranger(exchange, wrapping, error, (language, ()) if language else None)
+        return None if wrapping.silent else refusal.payload
+
+    def _handle_all(self, members: list[AnyMember]) -> list[asyncio.Task[Reply]]:
+        """Handle the members, AT_ONCE at a time. Return the tasks of the replies, in the order of the members."""
+        call, places, lists = self.call, asyncio.Semaphore(AT_ONCE), asyncio.Lock()
         size = 0
 
-        async def one(member: AnyMember) -> Reply:
+        async def one(place: int, member: AnyMember) -> Reply:
             nonlocal size
             async with places:
+                self.admissions.add(place)
                 own, member = _adapt(call, member)
                 choice = _choose(own, member)
                 # Lists are handled one after another, because each has a page of tasks in memory.
@@ -95,9 +121,7 @@ class Batch:
                     size += len(reply.payload or b"")
                     return reply
 
-        replies = asyncio.gather(*map(one, members))
-        del members
-        return await replies
+        return [asyncio.create_task(one(place, member)) for place, member in enumerate(members)]
 
 
 async def receive(call: Call, body: bytes) -> Reply | Batch:

@@ -20,6 +20,7 @@ from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
 from tasks_app.transports.error_log import log_error
 from tasks_app.transports.keys import KEY_SECONDS, CheckAgain, rest_of
+from tasks_app.transports.refusing import take_back_cancellation
 
 
 class Unfinished(Exception):
@@ -67,8 +68,12 @@ class LateAnswer:
             payload = await off_loop(encode, result) if size_of(result) > LARGE else encode(result)
             exchange.end("result", payload)
         except asyncio.CancelledError:
-            exchange.end("left", status=200 if early else None)
-            raise
+            # A member of a batch over HTTP is refused when the server ends.
+            refusal = take_back_cancellation() if exchange.has_status and not early else None
+            if refusal is None:
+                exchange.end("left", status=200 if early else None)
+                raise
+            payload = self._fail(refusal, early=early)
         except Exception as error:  # noqa: BLE001  # the one catch of calls that wait
             payload = self._fail(error, early=early)
         finally:

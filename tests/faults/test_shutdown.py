@@ -10,6 +10,7 @@ from signal import SIGCONT, SIGINT, SIGSTOP, SIGTERM, Signals
 import orjson
 import pytest
 
+from tasks_app.transports.receiving import AT_ONCE
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, envelope, inputs, listening, silent
 from tests.faults.conftest import Start, migrate
 from tests.faults.nodes import Node
@@ -84,10 +85,8 @@ async def test_an_order_to_stop_ends_streams_answers_calls_that_wait_and_ends_ru
 async def test_calls_that_wait_for_the_database_are_refused_at_the_end(start: Start) -> None:
     """They would take longer than the two seconds that the server waits for calls under way."""
     node = await start(**SHORT_GRACE)
-    single, member = (envelope("SendMessage", {"message": inputs()}, id) for id in ("single", "member"))
     bodies = {
-        "/agents/story/jsonrpc": single,
-        "/jsonrpc": b"[%b]" % member,
+        "/agents/story/jsonrpc": envelope("SendMessage", {"message": inputs()}, "single"),
         "/agents/story/message:send": orjson.dumps({"message": inputs()}),
     }
     async with client(node) as caller:
@@ -101,13 +100,42 @@ async def test_calls_that_wait_for_the_database_are_refused_at_the_end(start: St
             answers = await asyncio.gather(*calls)
             other.execute("rollback")
         assert await node.ended() == 0
-    assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "2")] * 3
-    replies = [orjson.loads(answer.content) for answer in answers]
-    assert [(reply["id"], reply["error"]["code"]) for reply in replies[:2]] == [("single", -38013), (None, -38013)]
-    assert replies[2]["error"]["status"] == "UNAVAILABLE"
+    assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "2")] * 2
+    single, rest = (orjson.loads(answer.content) for answer in answers)
+    assert (single["id"], single["error"]["code"]) == ("single", -38013)
+    assert rest["error"]["status"] == "UNAVAILABLE"
     assert "Traceback" not in node.log
     recorded = await node.lines("exchanges", "list", "--method", "SendMessage", "--outcome", "error")
     assert {exchange["rpc_id"]: exchange["code"] for exchange in recorded if exchange["rpc_id"]} == {"single": -38013}
+
+
+async def test_each_member_of_a_batch_under_way_is_answered_at_the_end(start: Start) -> None:
+    node = await start(**SHORT_GRACE)
+    sends = [f"send-{number}" for number in range(AT_ONCE + 4)]
+    notification = orjson.dumps({"jsonrpc": "2.0", "method": "SendMessage", "params": {"message": inputs()}})
+    members = [
+        envelope("GetTask", {"id": "none"}, "get"),
+        notification,
+        *(envelope("SendMessage", {"message": inputs()}, id) for id in sends),
+        notification,
+    ]
+    async with client(node) as caller:
+        with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            call = asyncio.create_task(caller.http.post(caller.url(), content=b"[%b]" % b",".join(members)))
+            await asyncio.sleep(0.5)
+            node.tell(SIGTERM)
+            answer = await call
+            other.execute("rollback")
+        assert await node.ended() == 0
+    replies = [(reply["id"], reply["error"]["code"]) for reply in answer.json()]
+    assert replies == [("get", -32001), *((id, -38013) for id in sends)]
+    assert answer.status_code == 200
+    assert "Traceback" not in node.log
+    recorded = await node.lines("exchanges", "list", "--method", "SendMessage")
+    assert {exchange["rpc_id"]: exchange["code"] for exchange in recorded if exchange["rpc_id"]} == dict.fromkeys(
+        sends, -38013
+    )
 
 
 async def test_a_call_whose_key_a_frozen_database_does_not_return_is_refused_too(
