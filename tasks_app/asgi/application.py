@@ -1,5 +1,6 @@
 """The ASGI application: a door for each kind of connection. The door for HTTP has two handlers, chosen by the path."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from tasks_app.process import services
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.bodies import Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
+from tasks_app.transports.refusing import take_back_cancellation
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
@@ -59,18 +61,45 @@ class Http:
         That handler alone would write a body of any size to a file before it authenticates the caller.
         """
         intake = Intake(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS, strangers)
+        page = Page(send)
         try:
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            await self.stock(scope, _replay(body, receive), send)
+            await self.stock(scope, _replay(body, receive), page)
         except Gone:
             return
         except Refusal as refusal:
-            sentence = HttpResponse(f"{refusal}\n", status=refusal.status, content_type="text/plain; charset=utf-8")
+            await send_refusal(_say(str(refusal), refusal.status), scope, receive, send)
+        except asyncio.CancelledError:
+            if page.has_begun or (error := take_back_cancellation()) is None:
+                raise
+            page.is_over = True
+            sentence = _say(f"The server is going down. Try again in {error.retry_after} s.", 503)
+            sentence["Retry-After"] = str(error.retry_after)
             await send_refusal(sentence, scope, receive, send)
         finally:
             intake.release()
+
+
+class Page:
+    """The answer of Django's own handler, which goes on in a task of its own after it was cancelled."""
+
+    def __init__(self, send: Any) -> None:
+        self.send = send
+        self.has_begun = False
+        self.is_over = False
+        """Whether another answer was sent instead, so that this one is dropped."""
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        """Send a message of ASGI."""
+        if not self.is_over:
+            self.has_begun = True
+            await self.send(message)
+
+
+def _say(sentence: str, status: int) -> HttpResponse:
+    return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")
 
 
 def _is_multipart(scope: dict[str, Any]) -> bool:

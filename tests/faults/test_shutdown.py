@@ -179,6 +179,28 @@ async def test_a_process_ends_by_itself_though_its_database_hangs(
         assert "Traceback" not in node.log
 
 
+async def test_a_page_that_a_frozen_database_holds_up_is_refused_at_the_end(
+    start: Start, cluster: Cluster, tmp_path: Path
+) -> None:
+    with database(cluster.url) as url:
+        await asyncio.to_thread(migrate, tmp_path / "data", DATABASE_URL=url)
+        node = await start(DATABASE_URL=url, **SHORT_GRACE)
+        async with client(node) as caller:
+            cluster.tell(SIGSTOP)
+            try:
+                page = caller.http.get(f"{node.base}/admin/", headers={"Cookie": f"sessionid={'a' * 32}"})
+                call = asyncio.create_task(page)
+                await asyncio.sleep(0.5)
+                node.tell(SIGTERM)
+                answer = await call
+            finally:
+                cluster.tell(SIGCONT)  # Django's own handler gets its session now.
+        assert await node.ended() == 0
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert answer.text == "The server is going down. Try again in 2 s.\n"
+    assert "Traceback" not in node.log
+
+
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
     node = await start(**SHORT_GRACE)
     async with client(node) as caller, AsyncExitStack() as streams:
