@@ -1,6 +1,6 @@
 """The sweep, every few seconds in every process: reclaim tasks of dead workers (leases.py), end tasks that waited too
 long (expiry.py), close idle shared streams (idle_streams.py), give back reservations of calls that died (orphans.py),
-offer runnable tasks, delete unused files."""
+begin pauses again after the clock was set back (pauses.py), offer runnable tasks, delete unused files."""
 
 import logging
 import threading
@@ -19,6 +19,7 @@ from tasks_app.upkeep.expiry import expire
 from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.orphans import release_orphans
+from tasks_app.upkeep.pauses import restart_pauses
 from tasks_app.upkeep.processes import clock_doubts, process_row
 from tasks_app.upkeep.routine import Routine
 
@@ -70,7 +71,11 @@ class Sweeper(Routine):
         with suppress(LockRefused):  # The next sweep writes the row.
             process_row.write(recorder.losses)
         recorder.offer()
-        if self._is_calm():
+        step = self._find_step()
+        if step is None or step < -clock.APART:
+            with suppress(LockRefused):
+                restart_pauses()
+        if self._is_calm(step or 0.0):
             reclaim_tasks(self.renew)
         else:
             self.renew()
@@ -83,15 +88,15 @@ class Sweeper(Routine):
             self.delete_files()
         self.last = time.monotonic()
 
-    def _is_calm(self) -> bool:
-        """Return whether expired leases may be reclaimed.
+    def _is_calm(self, step: float) -> bool:
+        """Return whether expired leases may be reclaimed, after a step of the database's clock.
 
         After a late sweep they may not: the database was away or this process was asleep, and other processes could
         not renew their leases either. They get a third of a lease to do so. If the database's clock was set forward,
         all leases have expired at once, and each process renews its own in its next sweep.
         """
         now, third = time.monotonic(), settings.A2A_LEASE_SECONDS / 3
-        if (step := self._find_step()) > third:
+        if step > third:
             wait = max(third, 2 * settings.A2A_SWEEP_SECONDS)
             self.judges_at = now + wait
             log.warning("the clock was set by %+.0f s: expired leases wait for %.1f s", step, wait)
@@ -103,10 +108,13 @@ class Sweeper(Routine):
         self.judges_at = None
         return True
 
-    def _find_step(self) -> float:
-        """Return the seconds by which the database's clock was set since the last sweep, as far as this one knows."""
+    def _find_step(self) -> float | None:
+        """Return the seconds by which the database's clock was set since the last sweep, as far as this one knows.
+
+        The first sweep does not know it and returns None: the clock may have been set before.
+        """
         last, self.shift = self.shift, clock.anchor.shift
-        return 0.0 if last is None else (self.shift - last) / 1_000_000_000
+        return None if last is None else (self.shift - last) / 1_000_000_000
 
     def delete_files(self) -> None:
         """Start the thread that deletes unused files, unless the last one is still running."""

@@ -139,6 +139,24 @@ async def test_a_clock_that_is_set_costs_no_task_at_work(
         assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
 
 
+@pytest.mark.finds("was set by", "in the future")
+async def test_a_clock_that_is_set_back_makes_no_pause_between_attempts_longer(
+    nodes: list[Node], tmp_path: Path, migrated_file: Path
+) -> None:
+    clock = tmp_path / "days"
+    nodes.append(shift(Node(tmp_path / "data", "run", **AGENTS | SHORT), clock))
+    shutil.copy(migrated_file, nodes[0].folder)
+    node = await nodes[0].start()
+    async with client(node) as caller:
+        task_id = await caller.send("falters", file=str(tmp_path / "calls"))
+        async with asyncio.timeout(PATIENCE):
+            while "Attempt 1 of 3 failed" not in str(await caller.get(task_id)):  # noqa: ASYNC110  # another process
+                await asyncio.sleep(0.02)
+        clock.write_text("-1", encoding="ascii")
+        await caller.state(task_id, "TASK_STATE_COMPLETED")
+    assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["failed", "failed", "completed"]
+
+
 @pytest.mark.finds("the database's")
 async def test_a_clock_of_the_database_that_is_set_costs_no_task_at_work(plant: Plant) -> None:
     clock = DatabaseClock(plant.settings["DATABASE_URL"])

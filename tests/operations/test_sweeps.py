@@ -13,6 +13,7 @@ from tasks_app.models import Task
 from tasks_app.upkeep import leases, sweeps
 from tasks_app.upkeep.expiry import expire
 from tasks_app.upkeep.leases import reclaim_tasks
+from tasks_app.upkeep.pauses import restart_pauses
 from tasks_app.upkeep.sweeps import Sweeper
 from tests.conftest import Person
 from tests.operations.rows import LONG_AGO, creation, damaged, wish
@@ -38,7 +39,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, settings: Any) -> tuple[Sweeper, Cloc
     time, done, found = Clock(100.0), [], Sweeper()
     monkeypatch.setattr(sweeps, "time", time)
     monkeypatch.setattr(sweeps, "reclaim_tasks", lambda renew: done.append("judged"))
-    for name in ("process_row", "hints", "recorder"):
+    for name in ("process_row", "hints", "recorder", "restart_pauses"):
         monkeypatch.setattr(sweeps, name, Mock())
     monkeypatch.setattr(sweeps, "clock_doubts", lambda: ["nothing is deleted here"])
     found.renew = lambda: done.append("renewed")
@@ -75,6 +76,31 @@ def test_a_clock_that_is_set_forward_makes_leases_wait(swept: Any, monkeypatch: 
     assert [sweep_at(moment, swept) for moment in (110, 115, 120)] == [["renewed"], ["renewed"], ["judged"]]
     monkeypatch.setattr(clock.anchor, "shift", clock.anchor.shift - 60_000_000_000)
     assert sweep_at(125, swept) == ["judged"]
+
+
+def test_pauses_begin_again_at_the_first_sweep_and_when_the_clock_is_set_back(
+    swept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+    for moment, step in ((105, 0), (110, 0), (115, -120), (120, 120)):
+        monkeypatch.setattr(clock.anchor, "shift", clock.anchor.shift + step * 1_000_000_000)
+        sweep_at(moment, swept)
+        counts.append(sweeps.restart_pauses.call_count)  # type: ignore[attr-defined]
+    assert counts == [1, 1, 2, 2]
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("lanes")
+@pytest.mark.django_db(transaction=True)
+def test_a_pause_that_began_in_the_future_begins_again(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_many([creation(owner, "k")])
+    task, pause = Task.objects.get(), timedelta(seconds=20)
+    Task.objects.update(not_before=task.status_at + pause)
+    assert restart_pauses() == 0
+    now = task.status_at - timedelta(days=1)
+    monkeypatch.setattr(clock, "shared", lambda: now)
+    assert restart_pauses() == 1
+    assert Task.objects.get().not_before == now + pause
 
 
 @pytest.mark.storage
