@@ -41,7 +41,7 @@ from tasks_app.runner.preparing import prepare_run
 from tasks_app.runner.quick import warn_of
 from tasks_app.runner.retries import Attempt, Verdict, is_transient
 from tasks_app.runner.seat import Seat
-from tasks_app.runner.stopped import LostLease, WriteFailed, exception_of
+from tasks_app.runner.stopped import FileRefused, LostLease, WriteFailed, exception_of
 from tasks_app.runner.writer import PAUSE, Ending, Writer
 
 log = logging.getLogger(__name__)
@@ -301,7 +301,8 @@ class Execution:
         if not self.was_called and isinstance(error, AWAY):
             return self._postpone("The database was away before the agent was called.", error)
         words, reference = explain(f"task {self.task_id} fence {self.read.fence}", self.task_id, self.read.agent, error)
-        transient = isinstance(error, ProcessCrashed) or is_transient(self.agent, error) or is_transient_there(error)
+        transient = isinstance(error, ProcessCrashed | FileRefused) or is_transient(self.agent, error)
+        transient = transient or is_transient_there(error)
         verdict = retries.judge_error(self._attempt, error, words, transient=transient)
         row = failed_row(self.task_id, self.read.fence, self.worker, self.since, reference, error)
         if isinstance(error, ProcessCrashed):

@@ -14,6 +14,7 @@ from tasks_app import clock
 from tasks_app.database.rows import RunRow
 from tasks_app.log_fields import run_fields, words_of
 from tasks_app.runner.isolation import ProcessCrashed
+from tasks_app.runner.stopped import FileRefused
 
 log = logging.getLogger(__name__)
 LONGEST_TEXT, LONGEST_REASON, LONGEST_TRACE = 4_000, 100, 100_000
@@ -49,8 +50,13 @@ def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, 
         log.error("%s failed, reference %s: %s", who, reference, error, extra=fields)
     else:
         log.error("%s failed, reference %s", who, reference, exc_info=error, extra=fields)
-    what = "The agent's process crashed." if isinstance(error, ProcessCrashed) else "The agent failed."
-    return f"{what} Reference: {reference}", reference
+    return f"{_what_failed(error)} Reference: {reference}", reference
+
+
+def _what_failed(error: Exception) -> str:
+    if isinstance(error, ProcessCrashed):
+        return "The agent's process crashed."
+    return "A file of the result could not be stored." if isinstance(error, FileRefused) else "The agent failed."
 
 
 def text_of(failure: Failure) -> str:

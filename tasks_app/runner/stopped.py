@@ -17,6 +17,10 @@ class WriteFailed(Stopped):
     """The database gave no result for a write, which may have been committed. Another attempt starts from the log."""
 
 
+class FileRefused(Exception):
+    """The storage of files has taken no file of the result for as long as a lease."""
+
+
 class AgentCrashed(Exception):
     """The agent ended its process, or raised an exception that ends a thread, a loop or a process: SystemExit."""
 

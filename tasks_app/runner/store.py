@@ -1,23 +1,27 @@
-"""One write of a run, repeated until its result is certain: a database that is away fails no run."""
+"""One write of a run, repeated until its result is certain: a database that is away fails no run. Nor does a storage of
+files that fails for a moment."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from django.conf import settings
 
+from a2a.run import Action
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused
+from tasks_app.database.rows import FileRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Appended, NewerMessage, notify, run_seq
+from tasks_app.files import TooLarge, store_action
 from tasks_app.hints import Reached
-from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
+from tasks_app.runner.stopped import FileRefused, LostLease, MessageWaits, WriteFailed
 
 log = logging.getLogger(__name__)
 SHORTEST, LONGEST = 0.05, 0.5
-"""Seconds between two repetitions while the database is away."""
+"""Seconds between two repetitions while the database, or the storage of files, is away."""
 
 
 async def store(item: Append, ends: float, on_outage: Callable[[], None]) -> int:
@@ -52,6 +56,30 @@ async def store(item: Append, ends: float, on_outage: Callable[[], None]) -> int
         if since:
             log.info("task %s: written after %.1f s without the database", item.task_id, time() - since)
         return seq
+
+
+async def store_files(
+    action: Action, task_id: str, waiting: Sequence[FileRow], on_outage: Callable[[], None]
+) -> tuple[Action, list[FileRow]]:
+    """Store the large parts of an action as `store_action` does, but repeat what fails for as long as a lease. Raises
+    TooLarge, and FileRefused if the storage takes nothing for so long."""
+    lease, time = settings.A2A_LEASE_SECONDS, asyncio.get_running_loop().time
+    since, pause = 0.0, SHORTEST
+    while True:
+        try:
+            return await store_action(action, task_id, waiting)
+        except TooLarge:
+            raise
+        except Exception as error:  # an operator chooses the storage, and it may raise anything
+            if not since:
+                log.warning("task %s: a file was not stored yet: %s", task_id, error)
+            since = since or time()
+            if time() > since + lease and not isinstance(error, AWAY):
+                raise FileRefused(str(error)) from error
+            if time() > since + lease:
+                on_outage()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST)
 
 
 async def _find_seq(item: Append) -> int | None:

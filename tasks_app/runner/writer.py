@@ -27,10 +27,10 @@ from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import FileRow, PositionRow, RunRow
 from tasks_app.event_log import Spend, TaskRead, change, last_status, late_cost
-from tasks_app.files import has_large, store_action
+from tasks_app.files import has_large
 from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
-from tasks_app.runner.store import store
+from tasks_app.runner.store import store, store_files
 
 log = logging.getLogger(__name__)
 PAUSE = 0.025
@@ -116,11 +116,11 @@ class Writer:
         """The error of a write that failed. Later events have no place in the log."""
 
     async def accept(self, action: Action) -> None:
-        """Take an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""
+        """Take an action of the agent. Raises LostLease, WriteFailed, TooLarge, FileRefused and Failure."""
         if self.error is not None:
             raise self.error  # The run is over, but an agent that ignores its cancellation goes on.
         if has_large(action.parts):
-            action, rows = await store_action(action, self.read.document.id, self.files)
+            action, rows = await store_files(action, self.read.document.id, self.files, self.on_outage)
             self.files += rows
         event = self.scribe.event(action, clock.now())
         size, together = encoded_size(event), merge(self.buffer[-1], event) if self.buffer else None

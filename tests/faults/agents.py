@@ -118,10 +118,11 @@ async def urgent(run: Run) -> str:
 
 
 @agent(input_modes=["*/*"], output_modes=["*/*"])
-async def maker(run: Run, size: int = 0, pause: float = 0.0) -> AsyncIterator[Any]:
+async def maker(run: Run, size: int = 0, pause: float = 0.0, delay: float = 0.0) -> AsyncIterator[Any]:
     """Makes a file, or tells how large those are that it is given."""
     for part in run.files:
         yield f"{len(await run.read(part))} "
+    await asyncio.sleep(delay)
     if size:
         yield run.artifact(Part(raw=os.urandom(size), filename="made.bin"), id="made")
         await asyncio.sleep(pause)

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import NO_TLS, until
 from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import SHORT, Start
+from tests.faults.outages import outage
 from tests.support.chapters.files import files_of
 
 pytestmark = pytest.mark.fault
@@ -78,6 +79,22 @@ async def test_a_file_and_its_link_outlive_the_process_that_made_them(start: Sta
             # The link was signed with the secret of the folder, which outlives the process.
             again = (await browser.get(file)).content
     assert len(again) == 300_000
+
+
+async def test_a_file_of_a_result_is_stored_when_the_database_is_back(
+    start: Start, postgres_server: str, postgres: str
+) -> None:
+    node = await start(DATABASE_URL=postgres)
+    async with client(node) as caller:
+        task_id = await caller.send("maker", size=300_000, delay=1.0)
+        await caller.state(task_id, "TASK_STATE_WORKING")
+        with outage(postgres_server, postgres):
+            await node.logs("a file was not stored yet")
+        task = await caller.state(task_id, "TASK_STATE_COMPLETED")
+        (file,) = files_of(task)
+        assert len((await caller.http.get(str(file["url"]))).content) == 300_000
+    assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
+    assert "Traceback" not in node.log
 
 
 async def test_a_large_file_costs_about_its_size_once_and_its_download_nothing(start: Start) -> None:

@@ -1,7 +1,9 @@
 """Files that are too large, or whose storage fails."""
 
 import logging
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.files.storage import storages
@@ -11,6 +13,7 @@ from a2a.types import Part, PushConfig, Task
 from tasks_app.models import File
 from tasks_app.models import Task as TaskRow
 from tasks_app.operations.send import create_task
+from tasks_app.runner import store
 from tests.conftest import Person
 from tests.operations.asking import data, message, send, sent
 from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
@@ -117,6 +120,32 @@ def test_a_storage_that_fails_is_a_server_that_cannot_take_the_call(
     assert not TaskRow.objects.exists()
     monkeypatch.undo()
     assert sent(owner, message(parts=(PDF,)), "echo")
+
+
+def test_a_storage_that_fails_for_a_moment_fails_no_run(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, faults = type(storages["files"]), [OSError(28, "No space left on device"), TimeoutError()]
+    save = kind._save
+
+    def falter(*arguments: Any) -> Any:
+        if faults:
+            raise faults.pop()
+        return save(*arguments)
+
+    monkeypatch.setattr(kind, "_save", falter)
+    task = sent(owner, data({"sizes": [50_000]}), "files")
+    assert task.status.state == "completed"
+    assert stored_paths() == rows()
+
+
+def test_a_result_that_no_storage_takes_for_a_lease_fails_and_says_so(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(storages["files"]), "_save", Mock(side_effect=OSError(30, "Read-only file system")))
+    monkeypatch.setattr(store, "settings", SimpleNamespace(A2A_LEASE_SECONDS=0.1))
+    task = sent(owner, data({"sizes": [50_000]}), "files")
+    assert task.status.state == "failed"
+    assert text_of_status(task).startswith("A file of the result could not be stored. Reference: ")
+    assert not rows()
 
 
 def test_a_caller_cannot_refer_to_a_file(owner: Person) -> None:
