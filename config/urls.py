@@ -9,6 +9,7 @@ from tasks_app.urls import urlpatterns as doors
 
 admin.autodiscover()
 handler404 = "tasks_app.transports.pages.not_found"
+handler500 = "tasks_app.transports.pages.fail"
 
 urlpatterns = [
     *doors,

@@ -1,18 +1,22 @@
 """Errors of the operators' API as problem details (RFC 9457): what is wrong, where, and what to do."""
 
+import logging
 import math
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from tasks_app.database.errors import log_failure
 from tasks_app.operators.holders import NoSuchHolder
 
+log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 ADVICE = {
     400: "Correct the members that `errors` names, and send the request again.",
@@ -23,6 +27,7 @@ ADVICE = {
     409: "Read the row as it is now.",
     429: "Wait for as long as `Retry-After` says.",
     415: "Send JSON, with `Content-Type: application/json`.",
+    503: "Wait for as long as `Retry-After` says. /readyz says what is wrong.",
 }
 """Advice about an error, by its status."""
 
@@ -33,6 +38,15 @@ class Refused(APIException):
     status_code = 409
     default_detail = "The act cannot be done."
     default_code = "refused"
+
+
+class DatabaseAway(APIException):
+    """Raised in place of an error of a database that is away, or that takes no writes."""
+
+    status_code = 503
+    default_detail = "The database cannot do this now."
+    default_code = "unavailable"
+    wait = 2
 
 
 class OutOfReach(exceptions.PermissionDenied):
@@ -65,6 +79,9 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
         error = exceptions.NotFound("There is no such row, or it was removed, or deleted because of its age.")
     elif isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied(str(error) or None)
+    elif isinstance(error, OperationalError | InterfaceError):
+        log_failure(log, "%s %s failed", context["request"].method, context["request"].path)
+        error = DatabaseAway()
     if not isinstance(error, APIException):
         return None
     set_rollback()

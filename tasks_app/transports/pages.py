@@ -1,15 +1,22 @@
-"""The pages for health, which need no key, and the answer at paths without a view."""
+"""The pages for health, which need no key, and the answers at paths without a view and of pages that fail."""
 
 import asyncio
+import logging
+import sys
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.defaults import page_not_found
+from django.views.defaults import page_not_found, server_error
 
 from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
 from tasks_app import __version__
+from tasks_app.database.errors import log_failure
 from tasks_app.process.health import loads, reports
 
+log = logging.getLogger(__name__)
+RETRY_SECONDS = 2
+"""Seconds after which a browser may ask again for a page that the database did not give."""
 NOTHING_HERE = "there is nothing at this path; docs/clients.md lists the paths"
 SOCKETS_ONLY = "this path is for WebSocket connections, and no upgrade was asked for; docs/websocket.md describes them"
 
@@ -54,3 +61,21 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return JsonResponse(
         encode_rest_error(error, 404, "NOT_FOUND"), status=404, headers={"X-Content-Type-Options": "nosniff"}
     )
+
+
+def fail(request: HttpRequest) -> HttpResponse:
+    """Answer a request whose view has raised an error: with 503 if the database is away or takes no writes, else 500.
+
+    Django calls this while it handles the error.
+    """
+    if not isinstance(sys.exception(), OperationalError | InterfaceError):
+        return server_error(request)
+    log_failure(log, "%s %s failed", request.method, request.path)
+    response = HttpResponse(
+        f"The database cannot do this now. Try again in {RETRY_SECONDS} s.\n",
+        status=503,
+        content_type="text/plain; charset=utf-8",
+        headers={"Retry-After": str(RETRY_SECONDS)},
+    )
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Otherwise Django logs it with a traceback.
+    return response

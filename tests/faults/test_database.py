@@ -9,15 +9,17 @@ from signal import SIGCONT, SIGQUIT, SIGSTOP
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import psycopg
 import pytest
 
+from tasks_app.operators.tokens import PREFIX
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs, listening
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node, assert_says_why, holder, manage
 from tests.faults.outages import cut, fails, outage
 from tests.support.receiver import receiver
-from tests.support.servers import Cluster, database
+from tests.support.servers import NO_TLS, Cluster, database
 
 pytestmark = pytest.mark.fault
 TALK_PAUSE = 0.1
@@ -250,3 +252,15 @@ with connection.cursor() as cursor:
 def text(task: dict[str, list[dict[str, list[dict[str, str]]]]]) -> str:
     (artifact,) = task["artifacts"]
     return "".join(part["text"] for part in artifact["parts"])
+
+
+async def test_pages_say_that_the_database_is_away(start: Start, postgres_server: str, postgres: str) -> None:
+    node = await start(DATABASE_URL=postgres)
+    async with httpx.AsyncClient(verify=NO_TLS) as browser:
+        with outage(postgres_server, postgres):
+            page = await browser.get(f"{node.base}/admin/", headers={"Cookie": f"sessionid={'a' * 32}"})
+            problem = await browser.get(f"{node.base}/api/v1/tasks/", headers={"Authorization": f"Bearer {PREFIX}any"})
+    assert [(answer.status_code, answer.headers["retry-after"]) for answer in (page, problem)] == [(503, "2")] * 2
+    assert page.text == "The database cannot do this now. Try again in 2 s.\n"
+    assert (problem.headers["content-type"], problem.json()["status"]) == ("application/problem+json", 503)
+    assert "Traceback" not in node.log
