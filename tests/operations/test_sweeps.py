@@ -99,7 +99,7 @@ def test_a_pause_that_began_in_the_future_begins_again(owner: Person, monkeypatc
     assert restart_pauses() == 0
     now = task.status_at - timedelta(days=1)
     monkeypatch.setattr(clock, "shared", lambda: now)
-    assert restart_pauses() == 1
+    assert [restart_pauses(), restart_pauses()] == [1, 0]
     assert Task.objects.get().not_before == now + pause
 
 

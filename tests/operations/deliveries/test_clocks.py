@@ -10,6 +10,7 @@ from tasks_app import clock
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import Remove, remove
 from tasks_app.models import Delivery, Webhook
+from tasks_app.upkeep.pauses import restart_pauses
 from tasks_app.webhooks import leases, oldest_due, send_again
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import GAPS, JITTER, TryResult
@@ -28,6 +29,7 @@ from tests.operations.webhooks import (
     states,
     task,
 )
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
@@ -103,3 +105,20 @@ def test_a_try_by_a_machine_whose_clock_differs_is_made_and_the_next_is_due_in_t
     gap, due = timedelta(seconds=GAPS[0]), Webhook.objects.get().due_at
     assert due
     assert before + gap * (1 - JITTER) <= due <= clock.shared() + gap * (1 + JITTER)
+
+
+def test_no_delivery_waits_longer_because_the_clock_was_set_back(
+    lanes: None, owner: Person, there: Receiver, hand: Hand
+) -> None:
+    there.script = [NOTHING]
+    failing, new = (hooked(owner, f"{there.url}/{name}") for name in ("failing", "new"))
+    happens(failing, WORKS)
+    pump()
+    happens(new, WORKS)
+    hand.on(days=-1)
+    assert [restart_pauses(), restart_pauses()] == [2, 0]
+    pump()
+    assert sorted(state for _, state, _ in states()) == ["delivered", "waiting"]
+    hand.on(seconds=GAPS[0] * (1 + JITTER))
+    pump()
+    assert [state for _, state, _ in states()] == ["delivered"] * 2
