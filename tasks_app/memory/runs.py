@@ -1,31 +1,70 @@
 """The memory of an agent's run: that of the owner of its task. A run that another one has followed writes nothing."""
 
-from collections.abc import Awaitable
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
+
+from django.conf import settings
 
 from a2a.errors import MemoryNotFound
 from a2a.memory import DeleteMemory, ListMemory, MemoryDocument, MemoryDoor, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import Request
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import AWAY
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log import TaskRead
 from tasks_app.memory.checks import check_request
 from tasks_app.memory.entries import Holder, delete, store
 from tasks_app.memory.reading import list_entries, read, search
 
+log = logging.getLogger(__name__)
+PAUSE = 0.5
+"""Seconds between two repetitions of a request while the database is away."""
+
 
 class RunMemory:
-    """A performer of an agent's requests, in the name of a holder."""
+    """A performer of an agent's requests, in the name of a holder. A database that is away for less than a lease fails
+    none of them."""
 
     def __init__(self, holder: Holder) -> None:
         self.holder = holder
 
-    def ask(self, request: Request) -> Awaitable[Any]:
-        return bridge.ask(self._item(request))
+    async def ask(self, request: Request) -> Any:
+        item, pauses = self._item(request), self._pauses(request)
+        while True:
+            try:
+                return await bridge.ask(item)
+            except AWAY as error:
+                await asyncio.sleep(self._next_pause(pauses, error))
 
     def ask_now(self, request: Request) -> Any:
-        return bridge.do(self._item(request))
+        item, pauses = self._item(request), self._pauses(request)
+        while True:
+            try:
+                return bridge.do(item)
+            except AWAY as error:
+                time.sleep(self._next_pause(pauses, error))
+
+    def _pauses(self, request: Request) -> Iterator[float]:
+        """Yield the pauses before repetitions, for as long as a lease.
+
+        There are none within a call, which must be answered soon. Nor are there any for a write over a version: if the
+        first one was done after all, the second one would be refused because of it.
+        """
+        is_over_version = isinstance(request, StoreMemory) and request.if_version is not None
+        ends = time.monotonic() + settings.A2A_LEASE_SECONDS
+        while self.holder.task_id is not None and not is_over_version and time.monotonic() < ends:
+            yield PAUSE
+
+    def _next_pause(self, pauses: Iterator[float], error: Exception) -> float:
+        """Return the next pause. Raise the error if there is none."""
+        if (seconds := next(pauses, None)) is None:
+            raise error
+        log.warning("task %s: its memory waits for the database: %s", self.holder.task_id, error)
+        return seconds
 
     def _item(self, request: Request) -> Work[Any]:
         """Return the work item of a request. Raises InvalidParams."""

@@ -128,6 +128,14 @@ async def maker(run: Run, size: int = 0, pause: float = 0.0, delay: float = 0.0)
         await asyncio.sleep(pause)
 
 
+@agent
+async def remembers(run: Run, delay: float = 0.0) -> str:
+    """Stores a value after a while, and gives it back."""
+    await asyncio.sleep(delay)
+    await run.memory.store("key", "remembered")
+    return str((await run.memory.retrieve("key")).data)
+
+
 @agent(timeout=1)
 def hung(run: Run, seconds: float = 600.0) -> str:
     """Blocks its thread far beyond its timeout."""

@@ -254,6 +254,19 @@ def text(task: dict[str, list[dict[str, list[dict[str, str]]]]]) -> str:
     return "".join(part["text"] for part in artifact["parts"])
 
 
+async def test_the_memory_of_a_run_waits_for_a_database_that_is_away(
+    start: Start, postgres_server: str, postgres: str
+) -> None:
+    node = await start(DATABASE_URL=postgres)
+    async with client(node) as caller:
+        task_id = await caller.send("remembers", delay=1.0)
+        await caller.state(task_id, "TASK_STATE_WORKING")
+        with outage(postgres_server, postgres):
+            await node.logs("its memory waits for the database")
+        assert text(await completed(caller, task_id)) == "remembered"
+    assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
+
+
 async def test_pages_say_that_the_database_is_away(start: Start, postgres_server: str, postgres: str) -> None:
     node = await start(DATABASE_URL=postgres)
     async with httpx.AsyncClient(verify=NO_TLS) as browser:

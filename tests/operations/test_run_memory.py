@@ -1,12 +1,17 @@
 """The memory that agents get with their runs, in every form of agent, and in plays."""
 
+from unittest.mock import Mock
+
 import pytest
+from django.db import OperationalError
 
 from a2a.errors import MemoryNotFound
 from a2a.memory import RetrieveMemory, StoreMemory
 from a2a.play_memory import PlayMemory
 from a2a.run import Run
 from a2a.testing import play
+from tasks_app.memory import runs
+from tasks_app.memory.entries import Holder
 from tests.conftest import Person
 from tests.operations.asking import ask, sent, text_of
 from tests.support.memory_agents import remembers, remembers_in_a_thread
@@ -25,6 +30,25 @@ def test_agents_of_every_form_share_the_memory_of_their_owner(owner: Person, str
         with pytest.raises(MemoryNotFound):
             ask(stranger, RetrieveMemory(namespace="default", key=name))
         ask(owner, StoreMemory(namespace="default", key=name, data="seen"))
+
+
+@pytest.mark.parametrize(("task_id", "version", "calls"), [("t", None, 3), ("t", 0, 1), (None, None, 1)])
+def test_only_what_is_harmless_to_repeat_waits_for_the_database(
+    monkeypatch: pytest.MonkeyPatch, task_id: str | None, version: int | None, calls: int
+) -> None:
+    answers = [OperationalError("away"), OperationalError("away"), "done"]
+    bridge = Mock()
+    bridge.do.side_effect = answers
+    monkeypatch.setattr(runs, "bridge", bridge)
+    monkeypatch.setattr(runs, "PAUSE", 0.0)
+    memory = runs.RunMemory(Holder(tenant_id=1, owner_id=1, author="a", task_id=task_id))
+    request = StoreMemory(namespace="n", key="k", data=1, if_version=version)
+    if calls == 1:
+        with pytest.raises(OperationalError):
+            memory.ask_now(request)
+    else:
+        assert memory.ask_now(request) == "done"
+    assert bridge.do.call_count == calls
 
 
 def test_a_play_has_a_memory_of_its_own() -> None:
