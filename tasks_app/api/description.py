@@ -105,7 +105,8 @@ def _act(verb: Verb, schema: Json) -> Json:
 
 def _parameters(resource: type[Resource]) -> list[Json]:
     limit = {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT}
-    text = {name: {"type": "string"} for name in (*resource.parameters(), "cursor")}
+    text: Json = {name: {"type": "string"} for name in (*resource.parameters(), "cursor")}
+    text |= {name: {"type": "string", "enum": [*few]} for name in text if (few := resource.choices_of(name))}
     return [{"name": name, "in": "query", "schema": schema} for name, schema in (text | {"limit": limit}).items()]
 
 

@@ -1,6 +1,6 @@
 """The base of every resource: a list and one row, limited to what the operator may see, and the resource's verbs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -62,6 +62,8 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     model: ClassVar[type[Model]]
     filters: ClassVar[Mapping[str, str]] = {}
     """The query parameters of the list with the columns that they compare, each with an index."""
+    few: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """All values of query parameters that have few, and whose columns do not list them as choices."""
     moment: ClassVar[str] = "created_at"
     """The column of times that `since` and `until` compare. A list of a model without it lacks these parameters."""
     page_parameters: ClassVar[tuple[str, ...]] = ()
@@ -102,14 +104,28 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
             raise ValidationError(dict.fromkeys(unknown, f"is not a parameter of this list; it has {names}"))
         if wrong := [name for name, value in values.items() if "\0" in value]:
             raise ValidationError(dict.fromkeys(wrong, "has a character that no row has"))
-        window = [_time_of(values, name) for name in WINDOW]
-        return self.select(lookup.in_window(queryset, self.moment, *window), values)
+        since, until = (_time_of(values, name) for name in WINDOW)
+        if since and until and since >= until:
+            raise ValidationError({"since": "must be earlier than until"})
+        for name, value in values.items():
+            if (choices := self.choices_of(name)) and value not in choices:
+                names = ", ".join(choice or "empty" for choice in choices)
+                raise ValidationError({name: f"must be one of {names}"})
+        return self.select(lookup.in_window(queryset, self.moment, since, until), values)
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Return the query parameters of the list."""
         has_moment = any(field.name == cls.moment for field in cls.model._meta.concrete_fields)
         return (*cls.filters, *WINDOW) if has_moment else tuple(cls.filters)
+
+    @classmethod
+    def choices_of(cls, name: str) -> tuple[str, ...]:
+        """Return all values that a query parameter may have; none if it may have any."""
+        column = cls.filters.get(name)
+        if name in cls.few or column is None or "__" in column:
+            return tuple(cls.few.get(name, ()))
+        return tuple(str(value) for value, _ in getattr(cls.model._meta.get_field(column), "flatchoices", ()))
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         """Return the rows with these values of the query parameters."""

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
@@ -32,6 +31,7 @@ class Batches(Resource):
     segment = "batches"
     model = Batch
     serializer_class = BatchRow
+    few = {"state": STATES}
     page_parameters = ("after", "limit")
 
     def rows(self) -> Any:
@@ -43,8 +43,6 @@ class Batches(Resource):
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         if (state := values.get("state")) is not None:
-            if state not in STATES:
-                raise ValidationError({"state": f"must be one of {', '.join(STATES)}"})
             rows = in_state(rows, state)
         return rows if (owner := values.get("owner")) is None else lookup.owned_by(rows, owner)
 

@@ -30,6 +30,7 @@ class Exchanges(Resource):
     model = Exchange
     serializer_class = ExchangeRow
     filters = {"outcome": "outcome", "task_id": "task_id"}
+    few = {"outcome": (*Exchange.OUTCOMES, "")}  # It is empty while no answer is recorded.
 
     def rows(self) -> Any:
         return Exchange.objects.select_related("caller", "tenant")
