@@ -1,5 +1,6 @@
 """Service accounts: the verbs of operators. Each records an act in the transaction of its change."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -101,6 +102,11 @@ def _check_name(issuer: str, subject: str) -> None:
     if issuer == CERTIFICATE:
         if not subject.startswith(KINDS_OF_SUBJECT):
             raise ValueError(f"the subject of a certificate begins with one of {', '.join(KINDS_OF_SUBJECT)}")
+        kind, _, name = subject.partition(":")
+        if kind == "sha256" and not re.fullmatch("[0-9a-f]{64}", name):
+            raise ValueError("a thumbprint is 64 hexadecimal digits in lower case, without colons")
+        if not name.strip():
+            raise ValueError(f"a name must follow {subject}")
     elif issuer not in issuers():
         names = ", ".join([*issuers(), CERTIFICATE])
         raise ValueError(f"there is no issuer {issuer!r}: A2A_ISSUERS lists them; an account can be of {names}")

@@ -65,6 +65,11 @@ def test_a_command_that_makes_no_sense_says_why(account: ServiceAccount) -> None
     for words, sentence in (
         (("add", "https://other", "x", *ACCOUNT), "There is no issuer 'https://other'"),
         (("add", CERTIFICATE, "robot", *ACCOUNT), "begins with one of sha256:, uri:, dns:, email:, dn:"),
+        (("add", CERTIFICATE, "dns:", *ACCOUNT), "a name must follow dns:"),
+        (("add", CERTIFICATE, "dn: ", *ACCOUNT), "a name must follow dn:"),
+        (("add", CERTIFICATE, f"sha256:{'ab' * 31}", *ACCOUNT), "64 hexadecimal digits"),
+        (("add", CERTIFICATE, f"sha256:{'AB' * 32}", *ACCOUNT), "in lower case"),
+        (("add", CERTIFICATE, f"sha256:{':'.join(['ab'] * 32)}", *ACCOUNT), "without colons"),
         (("add", ISSUER, "", *ACCOUNT), "1 to 255 printable characters"),
         (("add", ISSUER, "robot-7", *ACCOUNT), f"already; its id is {account.pk}"),
         (("add", ISSUER, "x", *ACCOUNT, "--language", "klingon"), "pinned to 'klingon'"),
@@ -77,6 +82,11 @@ def test_a_command_that_makes_no_sense_says_why(account: ServiceAccount) -> None
         assert failed.code != 0
         assert sentence.lower() in failed.errors.lower(), failed.errors
     assert verbs() == []
+
+
+def test_a_thumbprint_of_64_digits_is_registered() -> None:
+    printed("a2a", "accounts", "add", CERTIFICATE, f"sha256:{'0a' * 32}", *ACCOUNT)
+    assert ServiceAccount.objects.get().subject == f"sha256:{'0a' * 32}"
 
 
 def test_the_api_does_the_same_within_the_reach_and_the_role(account: ServiceAccount) -> None:
