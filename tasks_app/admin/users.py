@@ -92,10 +92,27 @@ class Link(Checked):
     scopes = forms.CharField(max_length=255, help_text="Separated by spaces; * is all.")
 
 
+class ReachForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """The reach of an operator, with the checks that commands and the operators' API make, too."""
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        tenants = [tenant.name for tenant in values.get("tenants", ())]
+        agents = values.get("agents", "").split()
+        try:
+            users.check_reach(
+                users.NamedReach(tenants=tenants, all_tenants=values.get("all_tenants", False), agents=agents)
+            )
+        except users.UserRefused as refusal:
+            raise forms.ValidationError(str(refusal)) from None
+        return values
+
+
 class ReachInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic at run time
     """The tenants and agents of an operator, in the form of the account."""
 
     model = OperatorReach
+    form = ReachForm
     filter_horizontal = ("tenants",)
     can_delete = True
 

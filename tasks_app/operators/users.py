@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from msgspec import Struct
 
+from a2a.options import NAME, NAME_WORDS
 from tasks_app import clock
 from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, UserLink
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
@@ -206,14 +207,19 @@ def _write_roles(user: User, roles: Collection[str]) -> None:
     user.groups.add(*Group.objects.filter(name__in=roles))
 
 
-def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
+def check_reach(reach: NamedReach) -> None:
+    """Check that a reach does not contradict itself, and names agents as they can be called. Raises UserRefused."""
     if reach.all_tenants and reach.tenants:
         raise UserRefused("An operator sees all tenants or those that you name: give one of the two.")
+    if wrong := [name for name in reach.agents if not NAME.fullmatch(name)]:
+        raise UserRefused(f"An agent cannot be called {wrong[0]!r}: give names of {NAME_WORDS}, one at a time.")
+
+
+def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
+    check_reach(reach)
     tenants = list(Tenant.objects.filter(name__in=reach.tenants))
     if missing := sorted(set(reach.tenants) - {tenant.name for tenant in tenants}):
         raise UserRefused(f"There is no tenant {missing[0]!r}: the first key of a principal makes its tenant.")
-    if wrong := [name for name in reach.agents if not name or name.split() != [name]]:
-        raise UserRefused(f"An agent cannot be called {wrong[0]!r}: give one name at a time, without spaces.")
     agents = " ".join(reach.agents)
     values = {"all_tenants": reach.all_tenants, "agents": agents}
     row, _ = OperatorReach.objects.update_or_create(user=user, defaults=values)

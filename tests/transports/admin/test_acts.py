@@ -13,7 +13,7 @@ from django.core.management import CommandError
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.models import Act, ApiKey, Principal, Task, Tenant
+from tasks_app.models import Act, ApiKey, OperatorReach, Principal, Task, Tenant
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tests.operators.people import program
@@ -123,6 +123,26 @@ def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> 
         ("delete", "group", "viewers"),
     ]
     assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("reach", "sentence"),
+    [
+        ({"all_tenants": "on", "tenants": "1"}, "all tenants or those that you name"),
+        ({"agents": "echo, story"}, "An agent cannot be called &#x27;echo,&#x27;"),
+    ],
+)
+def test_the_form_refuses_a_reach_that_commands_refuse(admin: Client, reach: dict[str, str], sentence: str) -> None:
+    otto = User.objects.create_user("otto", is_staff=True)
+    Tenant.objects.create(pk=1, name="acme")
+    form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
+    form |= {"reach-TOTAL_FORMS": "1", "reach-INITIAL_FORMS": "0"}
+    form |= {f"reach-0-{name}": value for name, value in reach.items()}
+    page = admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form)
+    assert page.status_code == 200
+    assert sentence in page.content.decode()
+    assert not OperatorReach.objects.exists()
+    assert not Act.objects.exists()
 
 
 def test_the_act_of_a_form_has_the_rights_before_and_after(admin: Client) -> None:
