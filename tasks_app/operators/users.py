@@ -50,7 +50,7 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
     try:
         User._meta.get_field("username").clean(name, None)
     except ValidationError as error:
-        raise UserRefused(error.messages[0]) from None
+        raise UserRefused(f"An operator cannot be called {name[:150]!r}: {error.messages[0]}") from None
     # The form of the admin refuses such a name as well. Wrong logins are counted for both names together.
     if other := User.objects.filter(username__iexact=name).first():
         raise UserRefused(f"There is a user {other.username} already: choose another name.")

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 REFUSED = ("z\udced", "\udcff", "a\0b")
 """Arguments of a shell that are not UTF-8, as Python has them, and U+0000."""
 LONG = ("x" * 900, "x" * 5_000, "9" * 30, "9" * 5_000, "9" * 400 + "d", f"{'x' * 302}@example.com")
-SAMPLES = ("1", "1d", "ops", "ada@example.com")
+SAMPLES = ("1", "1d", "ops", "ada@example.com", "viewer")
 """Values of which each reader takes one."""
 BASE = {option for each in BaseCommand().create_parser("", "check")._actions for option in each.option_strings}
 """Options that each command has from Django."""

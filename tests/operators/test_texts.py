@@ -10,7 +10,7 @@ from django.urls import reverse
 from tasks_app.models import Act, ApiKey, Principal
 from tasks_app.operators.keys import make_key
 from tasks_app.operators.roles import ADMINISTRATOR
-from tests.operators.people import OPS, program
+from tests.operators.people import OPS, operator, program
 from tests.support.commands import run
 from tests.support.operators import task
 
@@ -137,3 +137,12 @@ def test_the_name_of_an_operator_is_as_long_at_each_door() -> None:
     assert program(ADMINISTRATOR).post("users/", username="v" * 150, roles=[]).status_code == 201
     assert run("a2a", "users", "make", "w" * 150).code == 0
     assert "at most 150 characters" in run("a2a", "users", "make", "x" * 151).errors
+    assert "An operator cannot be called ''" in run("a2a", "users", "make", "").errors
+
+
+def test_a_role_that_does_not_exist_is_refused_with_all_that_do() -> None:
+    operator(ADMINISTRATOR, name="vera")
+    failed = run("a2a", "users", "role", "vera", "god")
+    assert failed.code != 0
+    assert "must be one of viewer, operator, agent owner, auditor, administrator, not 'god'" in failed.errors
+    assert "[]" not in failed.errors

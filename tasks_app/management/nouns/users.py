@@ -1,6 +1,6 @@
 """`manage.py a2a users`: accounts of operators with their roles and their reach, as JSON lines."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 
@@ -53,9 +53,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
             parser.add_argument(
                 "roles",
                 nargs="*",
-                choices=[*ROLES, []],
+                type=_read_role,  # With choices, argparse checks the empty list of no roles, too, and names it.
                 metavar="role",
-                help="a role; several may be given",
+                help=f"a role; several may be given; one of {', '.join(ROLES)}",
             )
             parser.add_argument("--none", action="store_true", help="take all roles away")
         if verb == "reach":
@@ -64,6 +64,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         if verb == "link":
             _add_link(parser)
         add_operator(parser)
+
+
+def _read_role(text: str) -> str:
+    if text not in ROLES:
+        raise ArgumentTypeError(f"must be one of {', '.join(ROLES)}, not {text[:70]!r}")
+    return text
 
 
 def _add_link(parser: ArgumentParser) -> None:
