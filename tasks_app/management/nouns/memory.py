@@ -1,16 +1,22 @@
 """`manage.py a2a memory`: entries of the memory as JSON lines."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_operator, read_text
+from tasks_app.management.arguments import (
+    add_ids,
+    add_limit,
+    add_operator,
+    read_ids,
+    read_operator,
+    read_row_id,
+    read_text,
+)
 from tasks_app.management.nouns import Noun, Printer, find_row, owned_line
 from tasks_app.models import MemoryEntry
 from tasks_app.operators import columns, lookup
-
-read_id = make_number_reader(1, 999_999_999)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -21,9 +27,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing.add_argument("--key", type=read_text, help="only those of a key")
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its value, whose secrets are masked, and its owner's room")
-    show.add_argument("id", type=read_id)
+    show.add_argument("id", type=read_row_id)
     remove = verbs.add_parser("remove", help="remove entries for good")
-    remove.add_argument("ids", nargs="+", metavar="id", type=read_id)
+    add_ids(remove)
     add_operator(remove)
 
 
@@ -49,14 +55,22 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 def _remove(printer: Printer, options: dict[str, Any]) -> None:
     from tasks_app.operations import memory_acts  # loads the agents
 
-    rows, by, refusals = MemoryEntry.objects.in_bulk(options["ids"]), read_operator(options), 0
-    for id in dict.fromkeys(options["ids"]):
+    ids = list(dict.fromkeys(map(_read_id, read_ids(options["ids"]))))
+    rows, by, refusals = MemoryEntry.objects.in_bulk(ids), read_operator(options), 0
+    for id in ids:
         row = rows.get(id)
         is_done = row is not None and memory_acts.remove(row, by)
         refusals += not is_done
         printer.print_line({"id": id} | ({"done": "remove"} if is_done else {"refused": "There is no such entry."}))
     if refusals:
-        raise CommandError(f"{refusals} refused.", returncode=1)
+        raise CommandError(f"{refusals} of {len(ids)} refused.", returncode=1)
+
+
+def _read_id(text: str) -> int:
+    try:
+        return read_row_id(text)
+    except ArgumentTypeError as error:
+        raise CommandError(f"An id {error}.", returncode=2) from None
 
 
 MEMORY = Noun(

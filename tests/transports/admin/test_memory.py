@@ -1,5 +1,6 @@
 """The memory for operators: the list, the page, and the act on it, by page, by command and over the API."""
 
+import io
 from datetime import timedelta
 
 import pytest
@@ -106,6 +107,20 @@ def test_the_commands_do_the_same(entry: MemoryEntry) -> None:
     failed = run("a2a", "memory", "remove", str(entry.pk))
     assert (failed.code, set(failed.lines[0])) == (1, {"id", "refused"})
     assert run("a2a", "memory", "show", str(entry.pk)).code == 1
+
+
+def test_the_command_takes_any_id_and_reads_ids_from_its_input(
+    entry: MemoryEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = 2**40
+    MemoryEntry.objects.filter(pk=entry.pk).update(id=large)
+    (shown,) = printed("a2a", "memory", "show", str(large))
+    assert shown["id"] == large
+    assert "An id must be a number" in run("a2a", "memory", "remove", "plan").errors
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{large}\n1\n{large}\n"))
+    removed = run("a2a", "memory", "remove", "-")
+    assert removed.lines == [{"id": large, "done": "remove"}, {"id": 1, "refused": "There is no such entry."}]
+    assert "1 of 2 refused." in removed.errors
 
 
 def test_the_api_does_the_same_within_the_reach_of_its_operator(entry: MemoryEntry) -> None:
