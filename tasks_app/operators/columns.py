@@ -23,6 +23,8 @@ TASK = (
     "spent",
 )
 """Columns of a task behind its id, its tenant and its owner."""
+MONEY = ("budget", "share", "reserved", "spent")
+"""Columns of a task that have millionths of a dollar. Operators read them as text in dollars, such as 0.25."""
 DELIVERY = (
     "id",
     "webhook_id",

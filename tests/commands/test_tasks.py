@@ -7,11 +7,14 @@ from django.utils import timezone
 
 from a2a.errors import TaskNotFound
 from a2a.events import StatusChanged
+from a2a.money import MICRO
 from a2a.states import TaskState
 from tasks_app import operations
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Principal, Run
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.roles import VIEWER
+from tests.operators.people import program
 from tests.support.commands import printed, run
 from tests.support.operators import NOW, status, task
 
@@ -37,6 +40,19 @@ def test_the_command_shows_and_lists_tasks(olga: Principal) -> None:
     assert printed("tasks", "list", "--state", "rejected") == []
     sentence = "There is no task with the id, context id or reference 'nobody', or it was deleted because of its age."
     assert run("tasks", "show", "nobody") == ([], sentence, 1)
+
+
+def test_money_of_a_task_is_printed_in_dollars_as_of_a_budget(olga: Principal) -> None:
+    row = task(olga, budget=MICRO, spent=MICRO // 4 + 1, reserved=0)
+    money = {"budget": "1.00", "share": None, "reserved": "0.00", "spent": "0.250001"}
+    robot = program(VIEWER)
+    for shown in (
+        *printed("tasks", "list"),
+        *printed("tasks", "show", row.pk),
+        *robot.get("tasks/").json()["results"],
+        robot.get(f"tasks/{row.pk}/").json(),
+    ):
+        assert {name: shown[name] for name in money} == money
 
 
 def test_the_command_cancels_through_the_operation(olga: Principal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from typing import Any
 
 import orjson
 from django.db.models import QuerySet
+from rest_framework import serializers
 from rest_framework.response import Response
 
 from a2a.errors import Error
+from a2a.money import show_usd
 from tasks_app import event_log, operations
 from tasks_app.api.problems import Refused
 from tasks_app.api.resource import OwnedRow, Resource
@@ -22,7 +24,19 @@ LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
 RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference")
 
 
+class Dollars(serializers.CharField):
+    """An amount that is stored in millionths of a dollar, as text in dollars."""
+
+    def to_representation(self, value: Any) -> str:
+        return show_usd(value)
+
+
 class TaskRow(OwnedRow):
+    budget = Dollars(allow_null=True, help_text="The most that the caller pays, in dollars; null: no limit.")
+    share = Dollars(allow_null=True, help_text="The most that stored budgets had left for it; null: enough.")
+    reserved = Dollars(help_text="What stored budgets hold for it until it ends.")
+    spent = Dollars(help_text="What its runs have reported.")
+
     class Meta:
         model = Task
         fields = ("id", "tenant", "owner", *columns.TASK)

@@ -8,6 +8,7 @@ import orjson
 from django.core.management.base import CommandError
 
 from a2a.errors import Error
+from a2a.money import show_usd
 from a2a.states import TaskState
 from tasks_app import event_log
 from tasks_app.callers.stream_links import make_link
@@ -133,12 +134,13 @@ class Command(DatabaseCommand):
             # Ids begin with the creation time, and their index gives the order of the list.
             rows = rows.filter(pk__gte=uuid7_at(since))
         for row in self.limit_rows(rows.values(*HEAD), options["limit"]):
-            self.print_line(rename_columns(row))
+            self.print_line(describe_head(row))
 
 
-def rename_columns(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns with `tenant` and `owner` for their names."""
-    return {name.removesuffix("__name"): value for name, value in row.items()}
+def describe_head(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns with `tenant` and `owner` for their names, and with money in dollars."""
+    money = {name: show_usd(row[name]) for name in columns.MONEY if row[name] is not None}
+    return {name.removesuffix("__name"): value for name, value in (row | money).items()}
 
 
 def read_task(task_id: str) -> dict[str, Any]:
@@ -148,7 +150,7 @@ def read_task(task_id: str) -> dict[str, Any]:
     columns = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
-        **rename_columns(Task.objects.filter(pk=task_id).values(*HEAD).get()),
+        **describe_head(Task.objects.filter(pk=task_id).values(*HEAD).get()),
         "task": orjson.Fragment(bytes(stored.document.json())) if stored else None,
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
         "relayed": RelayedTask.objects.filter(pk=task_id).values("relay", "remote_id", "is_open").first(),
