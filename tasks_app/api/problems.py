@@ -21,7 +21,7 @@ MEDIA_TYPE = "application/problem+json"
 ADVICE = {
     400: "Correct the members that `errors` names, and send the request again.",
     401: "Send `Authorization: Bearer` with an operator's token: `manage.py a2a operators token NAME` makes one.",
-    403: "Ask an administrator for a role with this permission: `manage.py a2a users role NAME ROLE`.",
+    403: "Do what `detail` says, or ask an operator who may do this.",
     404: "List the resource to find the row. Rows of other tenants are not found either.",
     405: "/api/v1/openapi.json lists the verbs of every resource.",
     409: "Read the row as it is now.",
@@ -47,6 +47,12 @@ class DatabaseAway(APIException):
     default_detail = "The database cannot do this now."
     default_code = "unavailable"
     wait = 2
+
+
+class NoPermission(exceptions.PermissionDenied):
+    """Raised for an act or a list that needs a permission of Django's, which the operator's roles do not give."""
+
+    advice = "Ask an administrator for a role with this permission: `manage.py a2a users role NAME ROLE`."
 
 
 class OutOfReach(exceptions.PermissionDenied):

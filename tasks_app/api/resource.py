@@ -15,7 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 from a2a.dialects.params import read_time
 from a2a.errors import InvalidParams
 from tasks_app.api.paging import Newest
-from tasks_app.api.problems import OutOfReach
+from tasks_app.api.problems import NoPermission, OutOfReach
 from tasks_app.api.verbs import Verb
 from tasks_app.api.views import View
 from tasks_app.callers.scopes import only_read
@@ -32,7 +32,7 @@ class HasPermission(BasePermission):
     """Demands Django's permission of the verb on the resource's model, which roles give."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Return True, or raise PermissionDenied with the name of the permission."""
+        """Return True, or raise NoPermission with the name of the permission."""
         user: Any = request.user
         if not user or not user.is_authenticated:
             return False
@@ -41,9 +41,9 @@ class HasPermission(BasePermission):
 
 
 def check_permission(user: Any, name: str) -> None:
-    """Check that the user has a permission. Raises PermissionDenied with its name."""
+    """Check that the user has a permission. Raises NoPermission with its name."""
     if not user.has_perm(name):
-        raise PermissionDenied(f"{user.get_username()} has not the permission {name}, which this needs.")
+        raise NoPermission(f"{user.get_username()} has not the permission {name}, which this needs.")
 
 
 def _time_of(values: dict[str, str], name: str) -> datetime | None:
