@@ -35,6 +35,28 @@ def check_operations(**_: Any) -> list[CheckMessage]:
 
 
 @register()
+def check_costs(**_: Any) -> list[CheckMessage]:
+    """Check the names of operations whose costs are set.
+
+    a2a.E041: `A2A_OPERATION_COSTS` names an operation that does not exist.
+    """
+    if not (costs := settings.A2A_OPERATION_COSTS):
+        return []
+    from tasks_app.operations import OPERATIONS  # loads all operations
+
+    names = [request.__name__ for request in OPERATIONS]
+    return [
+        Error(
+            f"A2A_OPERATION_COSTS has the cost of {name}, which is no operation.",
+            hint=f"The operations are {', '.join(sorted(names))}.",
+            id="a2a.E041",
+        )
+        for name in costs
+        if name not in names
+    ]
+
+
+@register()
 def check_default_agent(**_: Any) -> list[CheckMessage]:
     """Check that the default agent exists.
 

@@ -14,6 +14,7 @@ from a2a.requests import GetTask, ListTasks, Request, SendMessage
 from a2a.workflows import SendInPhase, StreamInPhase
 from tasks_app import clock
 from tasks_app.callers.access import Caller
+from tasks_app.checks.agents import check_costs
 from tasks_app.limits import purses
 from tasks_app.limits import rate_limits as module
 from tasks_app.limits.purses import Purse
@@ -92,6 +93,16 @@ def test_a_call_costs_what_its_operation_costs(owner: Person, settings: Any) -> 
     settings.A2A_CALLER_RATE = 10
     assert admitted(owner.caller, 9, cost=3) == 3
     assert admitted(owner.caller, 9, cost=1) == 1
+
+
+def test_a_cost_of_no_operation_stops_the_start(settings: Any) -> None:
+    settings.A2A_OPERATION_COSTS = {"SendMessage": 3, "ListTasks": 0}
+    assert check_costs() == []
+    settings.A2A_OPERATION_COSTS = {"SendMesage": 3, "ListTasks": 0, "tasks": 1}
+    errors = check_costs()
+    assert [error.id for error in errors] == ["a2a.E041"] * 2
+    for name, error in zip(("SendMesage", "tasks"), errors, strict=True):
+        assert f"the cost of {name}, which is no operation" in error.msg
 
 
 def test_the_page_of_limits_has_the_cost_of_each_operation() -> None:
