@@ -13,8 +13,8 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.database.errors import log_failure
-from tasks_app.operators.holders import NoSuchHolder
 
 log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -68,9 +68,9 @@ def refuse_by(error: Exception) -> Refused:
 
 
 def refuse_body(error: ValueError) -> exceptions.ValidationError:
-    """Return the error of a body whose values an act refuses. It says where, if a holder is missing."""
+    """Return the error of a body whose values an act refuses. It says where, if one value alone is wrong."""
     sentence = f"{error}."
-    return exceptions.ValidationError({error.noun: sentence} if isinstance(error, NoSuchHolder) else sentence)
+    return exceptions.ValidationError({error.member: sentence} if isinstance(error, WrongValue) else sentence)
 
 
 def check_done(is_done: bool, what: str, state: str) -> None:

@@ -22,6 +22,7 @@ from tasks_app.callers.networks import read_networks
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.callers.rules import Rules, rules_of
 from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import one_of, sight_of
 from tasks_app.database.work import Work
@@ -259,7 +260,8 @@ def caller_of_work(work: Batch | Workflow) -> Caller:
 def check_language(name: str | None) -> None:
     """Check that a key can be pinned to the language. Raises ValueError."""
     if name is not None and name not in languages.ALL.pinnable:
-        raise ValueError(f"no key can be pinned to {name!r}; the languages are {', '.join(languages.ALL.pinnable)}")
+        names = ", ".join(languages.ALL.pinnable)
+        raise WrongValue("language", f"no key can be pinned to {name!r}; the languages are {names}")
 
 
 def check_tenant_of(name: str) -> None:

@@ -3,6 +3,8 @@
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
+from tasks_app.callers.wrong_values import WrongValue
+
 MOST = 50
 """Networks of one key."""
 
@@ -14,9 +16,9 @@ def read_networks(text: str) -> str:
     """
     words = text.replace(",", " ").split()
     if text and not words:
-        raise ValueError(f"{text!r} names no network, and a key without networks may be used from anywhere")
+        raise WrongValue("networks", f"{text!r} names no network, and a key without networks may be used from anywhere")
     if len(words) > MOST:
-        raise ValueError(f"a key may have {MOST} networks, not {len(words)}")
+        raise WrongValue("networks", f"a key may have {MOST} networks, not {len(words)}")
     return " ".join(str(_network(word)) for word in words)
 
 
@@ -24,7 +26,7 @@ def _network(word: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(word)
     except ValueError:
-        raise ValueError(f"{word!r} is not a network such as 10.1.0.0/16 or 2001:db8::/32") from None
+        raise WrongValue("networks", f"{word!r} is not a network such as 10.1.0.0/16 or 2001:db8::/32") from None
 
 
 def admits(networks: str, peer: str | None) -> bool:

@@ -1,6 +1,7 @@
 """The first segments of all our paths: names that no tenant may have, and the paths that the lean handler serves."""
 
 from a2a.languages import ALL, Languages
+from tasks_app.callers.wrong_values import WrongValue
 
 STOCK = frozenset({"admin", "api", "static", "desk", "oauth2"})
 """Paths of pages for people and of the operators' API, which Django's own handler serves."""
@@ -56,9 +57,12 @@ def is_health(path: str) -> bool:
 def check_tenant_name(name: str) -> None:
     """Check that a tenant's name can be the first segment of a path (docs/protocol.md#tenants). Raises ValueError."""
     if name in RESERVED or "/" in name:
-        raise ValueError(f"a tenant cannot be called {name!r}: its paths would be mistaken for others; choose another")
+        raise WrongValue(
+            "tenant", f"a tenant cannot be called {name!r}: its paths would be mistaken for others; choose another"
+        )
     if name in _DOTS or not _CUTS.isdisjoint(name) or not name.isprintable() or name != name.strip():
-        raise ValueError(
+        raise WrongValue(
+            "tenant",
             f"a tenant cannot be called {name!r}: a path cannot hold that as it is; choose a name without "
-            "?, #, % and \\, which is not of dots alone"
+            "?, #, % and \\, which is not of dots alone",
         )

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import Principal
 
 Kind = Literal["agent", "skill", "phase", "operation", "namespace"]
@@ -52,9 +53,11 @@ def permit(rules: Rules, kind: Kind, name: str) -> bool:
 def check_pattern(pattern: str) -> None:
     """Check that a text can be a pattern. Raises ValueError."""
     if not (1 <= len(pattern) <= LONGEST and pattern.isprintable()):
-        raise ValueError(f"a pattern must have 1 to {LONGEST} printable characters")
+        raise WrongValue("pattern", f"a pattern must have 1 to {LONGEST} printable characters")
     if "*" in pattern[:-1]:
-        raise ValueError(f"a pattern is a name, or the beginning of names and one asterisk at its end: {pattern!r}")
+        raise WrongValue(
+            "pattern", f"a pattern is a name, or the beginning of names and one asterisk at its end: {pattern!r}"
+        )
 
 
 def rules_of(principal: Principal) -> Rules:

@@ -12,6 +12,7 @@ from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.scopes import ALL, narrow
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.database.work import Work
 from tasks_app.ids import uuid7
 from tasks_app.models import AuditEntry, Principal, ServiceAccount, Tenant
@@ -152,5 +153,5 @@ def register(
         issuer=issuer, subject=subject, defaults={"principal": owner, "scopes": scopes, "language": language}
     )
     if not is_new:
-        raise ValueError(f"there is an account for {subject!r} of {issuer} already; its id is {row.pk}")
+        raise WrongValue("subject", f"there is an account for {subject!r} of {issuer} already; its id is {row.pk}")
     return row

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant_of, digests
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import OAuthClient, Principal, Tenant
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, CONFIDENTIAL, PUBLIC
 from tasks_app.oauth.secrets import make_secret
@@ -138,13 +139,15 @@ def _check(wish: NewClient) -> None:
     check_tenant_of(wish.tenant)
     scopes = wish.scopes.split()
     if not scopes or "*" in scopes or not all(map(_SCOPE.fullmatch, scopes)):
-        raise ValueError("the scopes of a client are listed one by one, separated by spaces; there is no * for all")
+        raise WrongValue(
+            "scopes", "the scopes of a client are listed one by one, separated by spaces; there is no * for all"
+        )
     if wish.grant not in {CLIENT_CREDENTIALS, AUTHORIZATION_CODE}:
-        raise ValueError(f"the grant is {CLIENT_CREDENTIALS} or {AUTHORIZATION_CODE}, not {wish.grant!r}")
+        raise WrongValue("grant", f"the grant is {CLIENT_CREDENTIALS} or {AUTHORIZATION_CODE}, not {wish.grant!r}")
     if wish.grant == CLIENT_CREDENTIALS and (wish.public or wish.redirect_uris):
         raise ValueError(f"a client of {CLIENT_CREDENTIALS} has a secret and no redirect URI")
     if wish.grant == AUTHORIZATION_CODE and not wish.redirect_uris:
-        raise ValueError(f"a client of {AUTHORIZATION_CODE} needs a redirect URI")
+        raise WrongValue("redirect_uris", f"a client of {AUTHORIZATION_CODE} needs a redirect URI")
     for uri in wish.redirect_uris:
         _check_redirect(uri)
 
@@ -157,7 +160,8 @@ def _check_redirect(uri: str) -> None:
         is_usable = False
     is_safe = is_usable and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK))
     if not is_safe or not uri.isascii() or not uri.isprintable() or " " in uri:
-        raise ValueError(
+        raise WrongValue(
+            "redirect_uris",
             f"{uri[:200]!r} cannot be a redirect URI: it begins with https://, or with http:// and a loopback address "
-            "such as 127.0.0.1, and has no fragment"
+            "such as 127.0.0.1, and has no fragment",
         )

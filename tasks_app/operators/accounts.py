@@ -10,6 +10,7 @@ from tasks_app import clock
 from tasks_app.callers.access import check_language, check_tenant_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.service_accounts import CERTIFICATE, register
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import reach
 from tasks_app.operators.audit import Change, Operator, record_acts
@@ -98,18 +99,22 @@ def _set(account: ServiceAccount, operator: Operator, verb: str, **times: dateti
 def _check_name(issuer: str, subject: str) -> None:
     """Check that tokens or certificates can have this name. Raises ValueError."""
     if not 0 < len(subject) <= 255 or not subject.isprintable():
-        raise ValueError("a subject has 1 to 255 printable characters")
+        raise WrongValue("subject", "a subject has 1 to 255 printable characters")
     if issuer == CERTIFICATE:
         if not subject.startswith(KINDS_OF_SUBJECT):
-            raise ValueError(f"the subject of a certificate begins with one of {', '.join(KINDS_OF_SUBJECT)}")
+            raise WrongValue(
+                "subject", f"the subject of a certificate begins with one of {', '.join(KINDS_OF_SUBJECT)}"
+            )
         kind, _, name = subject.partition(":")
         if kind == "sha256" and not re.fullmatch("[0-9a-f]{64}", name):
-            raise ValueError("a thumbprint is 64 hexadecimal digits in lower case, without colons")
+            raise WrongValue("subject", "a thumbprint is 64 hexadecimal digits in lower case, without colons")
         if not name.strip():
-            raise ValueError(f"a name must follow {subject}")
+            raise WrongValue("subject", f"a name must follow {subject}")
     elif issuer not in issuers():
         names = ", ".join([*issuers(), CERTIFICATE])
-        raise ValueError(f"there is no issuer {issuer!r}: A2A_ISSUERS lists them; an account can be of {names}")
+        raise WrongValue(
+            "issuer", f"there is no issuer {issuer!r}: A2A_ISSUERS lists them; an account can be of {names}"
+        )
 
 
 def describe(account: ServiceAccount) -> dict[str, Any]:

@@ -1,15 +1,11 @@
 """The holders of permissions, budgets and rate limits: a principal, or a tenant for all of its principals."""
 
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import Principal, Tenant
 
 
-class NoSuchHolder(ValueError):
+class NoSuchHolder(WrongValue):
     """Raised for a name that no tenant or principal has. The sentence says which, and what makes one."""
-
-    def __init__(self, noun: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.noun = noun
-        """The kind of row that is missing: tenant or principal."""
 
 
 def find_holder(tenant: str, principal: str | None) -> Principal | Tenant:

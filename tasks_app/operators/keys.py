@@ -11,6 +11,7 @@ from django.db import transaction
 
 from tasks_app import clock
 from tasks_app.callers import access
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import Act, ApiKey, Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operators.audit import Change, Operator, kind_of, record_acts
@@ -39,10 +40,11 @@ def make_key(
 ) -> tuple[ApiKey, str]:
     """Make a key and record the act. Return its row and the key, which cannot be read again. Raises ValueError."""
     if days is not None and not LEAST_DAYS <= days < MOST_DAYS:
-        raise ValueError(f"days must be at least a minute ({LEAST_DAYS:.4f}) and less than {MOST_DAYS:,}")
+        raise WrongValue("days", f"days must be at least a minute ({LEAST_DAYS:.4f}) and less than {MOST_DAYS:,}")
     if (principal, name) == (access.DEVELOPER, access.DEVELOPMENT):
-        raise ValueError(
-            f"`manage.py run` creates keys of {access.DEVELOPER} named {access.DEVELOPMENT}: choose another name"
+        raise WrongValue(
+            "name",
+            f"`manage.py run` creates keys of {access.DEVELOPER} named {access.DEVELOPMENT}: choose another name",
         )
     with transaction.atomic():  # no key is created without its act
         key = access.new_key(

@@ -28,6 +28,10 @@ class UserRefused(ActRefused):
     """Raised for an act on a user that cannot be done. The sentence says why, and what to do."""
 
 
+class NameRefused(UserRefused):
+    """Raised for a name that a new operator cannot have."""
+
+
 class NamedReach(Struct, frozen=True, kw_only=True):
     """The tenants and agents that an operator is to see, by their names."""
 
@@ -50,17 +54,17 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
     try:
         User._meta.get_field("username").clean(name, None)
     except ValidationError as error:
-        raise UserRefused(f"An operator cannot be called {name[:150]!r}: {error.messages[0]}") from None
+        raise NameRefused(f"An operator cannot be called {name[:150]!r}: {error.messages[0]}") from None
     # The form of the admin refuses such a name as well. Wrong logins are counted for both names together.
     if other := User.objects.filter(username__iexact=name).first():
-        raise UserRefused(f"There is a user {other.username} already: choose another name.")
+        raise NameRefused(f"There is a user {other.username} already: choose another name.")
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
         try:
             with transaction.atomic():
                 user = User.objects.create_user(name, email=email, password=password, is_staff=True)
         except IntegrityError:  # A look beforehand would miss another operator who makes the user at the same time.
-            raise UserRefused(f"There is a user {name} already: choose another name.") from None
+            raise NameRefused(f"There is a user {name} already: choose another name.") from None
         _write_roles(user, roles)
         after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
         record_acts(by, "make", Change(user, {}, after))

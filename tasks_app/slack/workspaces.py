@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for, check_tenant_of
+from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import Principal, SlackUser, SlackWorkspace, Tenant
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.reach import EVERYTHING, Reach
@@ -214,15 +215,21 @@ def _check(wish: NewWorkspace) -> None:
     check_tenant_of(wish.tenant)
     if not _BOT_TOKEN.fullmatch(wish.bot_token):
         # The message does not repeat it: it may be another secret.
-        raise ValueError("a bot token begins with xoxb-: Slack shows it under OAuth & Permissions")
+        raise WrongValue("bot_token", "a bot token begins with xoxb-: Slack shows it under OAuth & Permissions")
     if not wish.signing_secret and not settings.A2A_SLACK_SIGNING_SECRET:
-        raise ValueError("there is no signing secret: give the workspace one, or set A2A_SLACK_SIGNING_SECRET")
+        raise WrongValue(
+            "signing_secret",
+            "there is no signing secret: give the workspace one, or set A2A_SLACK_SIGNING_SECRET",
+        )
     if wish.signing_secret and not re.fullmatch(r"[A-Za-z0-9]{16,128}", wish.signing_secret):
-        raise ValueError("a signing secret has letters and digits alone: Slack shows it under Basic Information")
+        raise WrongValue(
+            "signing_secret",
+            "a signing secret has letters and digits alone: Slack shows it under Basic Information",
+        )
     if not wish.scopes.split():
-        raise ValueError("the scopes of questions are listed one by one, separated by spaces")
+        raise WrongValue("scopes", "the scopes of questions are listed one by one, separated by spaces")
 
 
 def _check_user(user_id: str) -> None:
     if not _USER.fullmatch(user_id):
-        raise ValueError("the id of a user is like U0123ABCD; Slack shows it in the profile")
+        raise WrongValue("user", "the id of a user is like U0123ABCD; Slack shows it in the profile")

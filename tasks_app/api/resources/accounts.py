@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import OutOfReach, check_done, refuse_by
+from tasks_app.api.problems import OutOfReach, check_done, refuse_body, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
@@ -68,8 +68,10 @@ class Accounts(Resource):
             if not accounts.may_register(self.request.user, values["issuer"]):
                 raise OutOfReach(f"{accounts.NOT_YOURS}.")
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
-        except (ValueError, ImproperlyConfigured) as error:
+        except ImproperlyConfigured as error:
             raise ValidationError(f"{error}.") from None
+        except ValueError as error:
+            raise refuse_body(error) from None
 
     @verb()
     def disable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:

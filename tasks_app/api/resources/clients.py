@@ -6,9 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused, check_done, refuse_by
+from tasks_app.api.problems import Refused, check_done, refuse_body, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import OAuthClient
@@ -82,7 +81,7 @@ class Clients(Resource):
         try:
             client, secret = clients.add(clients.NewClient(**values), operator)
         except ValueError as error:
-            raise ValidationError(f"{error}.") from None
+            raise refuse_body(error) from None
         return self.describe(client) | ({"client_secret": secret} if secret else {})
 
     @verb(body=Overlap, gives_rights=True)

@@ -3,9 +3,8 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused, refuse_by
+from tasks_app.api.problems import Refused, refuse_body, refuse_by
 from tasks_app.api.resource import Resource, Row, check_permission
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ApiKey
@@ -70,7 +69,7 @@ class Keys(Resource):
         try:
             row, key = make_key(operator, **values)
         except ValueError as error:
-            raise ValidationError(f"{error}.") from None
+            raise refuse_body(error) from None
         return self.describe(row) | {"key": key}
 
     @verb(body=Rotation)

@@ -4,10 +4,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
-from tasks_app.api.problems import check_done
+from tasks_app.api.problems import check_done, refuse_body
 from tasks_app.api.resource import OwnedRow, Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import SlackQuestion, SlackWorkspace
@@ -103,7 +102,7 @@ class SlackWorkspaces(Resource):
         try:
             return self.describe(workspaces.connect(wish, operator, within))
         except ValueError as error:
-            raise ValidationError(f"{error}.") from None
+            raise refuse_body(error) from None
 
     @verb(body=MappedUser, gives_rights=True)
     def map_user(self, row: SlackWorkspace, values: dict[str, Any], operator: Operator) -> None:
@@ -112,7 +111,7 @@ class SlackWorkspaces(Resource):
         try:
             workspaces.map_user(row, values["user"], values["principal"], values["tenant"], operator)
         except ValueError as error:
-            raise ValidationError(f"{error}.") from None
+            raise refuse_body(error) from None
 
     @verb(body=UnmappedUser, gives_rights=True)
     def unmap_user(self, row: SlackWorkspace, values: dict[str, Any], operator: Operator) -> None:

@@ -76,6 +76,8 @@ class Users(Resource):
         name, email, roles = (values.pop(name) for name in ("username", "email", "roles"))
         try:
             user, password = users.make_user(operator, name, roles, users.NamedReach(**values), email)
+        except users.NameRefused as refusal:
+            raise ValidationError({"username": str(refusal)}) from None
         except users.UserRefused as refusal:
             raise ValidationError(str(refusal)) from None
         return self.describe(user) | {"password": password}

@@ -1,0 +1,56 @@
+"""Errors of the operators' API name the member that is wrong, also where the act itself refuses a value."""
+
+from typing import Any
+
+import pytest
+
+from tasks_app.models import Principal
+from tasks_app.operators.roles import ADMINISTRATOR
+from tests.operators.people import operator, program
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+KEY = {"principal": "olga", "tenant": "acme"}
+ACCOUNT = KEY | {"issuer": "certificate", "subject": "dns:robot"}
+CLIENT = KEY | {"name": "robot", "scopes": "tasks:read"}
+CODE = {"grant": "authorization-code", "redirect_uris": ["https://app.example/back"]}
+WORKSPACE = KEY | {"bot_token": "xoxb-1234567890-abcdefghijkl", "signing_secret": "a" * 32}
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "member"),
+    [
+        ("keys/", KEY | {"days": -1}, "days"),
+        ("keys/", KEY | {"days": 1e300}, "days"),
+        ("keys/", KEY | {"networks": "10.0.0.0/99"}, "networks"),
+        ("keys/", KEY | {"language": "klingon"}, "language"),
+        ("keys/", KEY | {"tenant": "a/b"}, "tenant"),
+        ("keys/", {"principal": "developer", "name": "development"}, "name"),
+        ("accounts/", ACCOUNT | {"subject": "robot"}, "subject"),
+        ("accounts/", ACCOUNT | {"issuer": "https://other"}, "issuer"),
+        ("accounts/", ACCOUNT | {"language": "klingon"}, "language"),
+        ("clients/", CLIENT | {"scopes": "*"}, "scopes"),
+        ("clients/", CLIENT | {"grant": "password"}, "grant"),
+        ("clients/", CLIENT | {"grant": "authorization-code"}, "redirect_uris"),
+        ("clients/", CLIENT | CODE | {"redirect_uris": ["http://app.example/"]}, "redirect_uris"),
+        (
+            "permissions/",
+            {"tenant": "acme", "principal": None, "effect": "deny", "kind": "agent", "pattern": "a*b"},
+            "pattern",
+        ),
+        ("slack-workspaces/", WORKSPACE | {"bot_token": "other"}, "bot_token"),
+        ("slack-workspaces/", WORKSPACE | {"signing_secret": "-"}, "signing_secret"),
+        ("users/", {"username": "VERA", "roles": []}, "username"),
+        ("users/", {"username": "ve ra", "roles": []}, "username"),
+    ],
+)
+def test_a_wrong_value_is_an_error_of_its_member(
+    path: str, values: dict[str, Any], member: str, olga: Principal, settings: Any
+) -> None:
+    operator(name="vera")
+    robot = program(ADMINISTRATOR)
+    assert robot.get(path).status_code == 200
+    settings.A2A_OAUTH = True  # The paths of the API are loaded already, without those of the OAuth server.
+    answer = robot.post(path, **values)
+    assert answer.status_code == 400, answer.content
+    (error,) = answer.json()["errors"]
+    assert error["where"] == f"/{member}", error
