@@ -39,6 +39,9 @@ class Body(serializers.Serializer[Any]):
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
             names = ", ".join(sorted(self.fields))
             raise ValidationError(dict.fromkeys(unknown, f"is not a member of this body; it has {names}"))
+        numbers = [name for name, field in self.fields.items() if isinstance(field, serializers.FloatField)]
+        if wrong := [name for name in numbers if isinstance(data.get(name), bool)]:  # Python takes them for 0 and 1.
+            raise ValidationError(dict.fromkeys(wrong, "A valid number is required."))
         return super().to_internal_value(data)
 
 

@@ -21,6 +21,7 @@ WORKSPACE = KEY | {"bot_token": "xoxb-1234567890-abcdefghijkl", "signing_secret"
     [
         ("keys/", KEY | {"days": -1}, "days"),
         ("keys/", KEY | {"days": 1e300}, "days"),
+        ("keys/", KEY | {"days": True}, "days"),
         ("keys/", KEY | {"networks": "10.0.0.0/99"}, "networks"),
         ("keys/", KEY | {"language": "klingon"}, "language"),
         ("keys/", KEY | {"tenant": "a/b"}, "tenant"),
@@ -54,3 +55,10 @@ def test_a_wrong_value_is_an_error_of_its_member(
     assert answer.status_code == 400, answer.content
     (error,) = answer.json()["errors"]
     assert error["where"] == f"/{member}", error
+
+
+def test_a_truth_value_is_no_number_of_hours() -> None:
+    robot = program(ADMINISTRATOR)
+    key = robot.post("keys/", **KEY).json()["id"]
+    answer = robot.post(f"keys/{key}/rotate/", overlap_hours=True)
+    assert (answer.status_code, answer.json()["errors"][0]["where"]) == (400, "/overlap_hours")
