@@ -15,7 +15,7 @@ from tasks_app.models import Act, OperatorToken
 from tasks_app.operators import tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tests.operators.people import OPS, Program, operator, program
-from tests.support.commands import text_of
+from tests.support.commands import run, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 OLD, NEW = "correct horse battery staple", "another horse battery staple"
@@ -140,3 +140,27 @@ def test_a_superuser_made_by_a_command_is_an_act(monkeypatch: pytest.MonkeyPatch
     assert (act.object_id, act.after) == (str(User.objects.get().pk), '{"is_superuser":true}')
     User.objects.create_user("eve")
     assert Act.objects.count() == 1, "no other account is recorded as made by the command"
+
+
+@pytest.mark.parametrize(
+    ("password", "sentence"),
+    [
+        ("short", "It must contain at least 12 characters."),
+        ("a-longer-ada", "too similar to the username"),
+        ("", "It must contain at least 12 characters."),
+    ],
+)
+def test_a_superuser_of_a_script_has_a_password_as_others_have(
+    password: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", password)
+    failed = run("createsuperuser", "--noinput", "--username", "longer-ada", "--email", "")
+    assert "DJANGO_SUPERUSER_PASSWORD is refused: " in failed.errors
+    assert sentence in failed.errors
+    assert not User.objects.exists()
+
+
+def test_a_superuser_of_a_script_without_a_password_cannot_log_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DJANGO_SUPERUSER_PASSWORD", raising=False)
+    text_of("createsuperuser", "--noinput", "--username", "ada", "--email", "")
+    assert not User.objects.get().has_usable_password()

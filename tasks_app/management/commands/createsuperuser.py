@@ -1,10 +1,14 @@
 """manage.py createsuperuser: Django's command, which records the account that it makes as an act."""
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.management.commands.createsuperuser import Command as DjangoCommand
 from django.contrib.auth.models import User
-from django.core.management.base import CommandParser
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
 from django.db.models.signals import post_save
 
 from tasks_app.management.arguments import add_operator, give_readers, read_email, read_operator, read_text
@@ -22,6 +26,8 @@ class Command(DjangoCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the account and record it. Django's command does not return the account, so a signal does."""
         by = read_operator(options)
+        if not options["interactive"]:
+            _check_password(options)
 
         def record(instance: User, created: bool, **_: Any) -> None:
             if created:
@@ -32,3 +38,19 @@ class Command(DjangoCommand):
             super().handle(*args, **options)
         finally:
             post_save.disconnect(record, sender=User)
+
+
+def _check_password(options: Mapping[str, Any]) -> None:
+    """Check the password of the environment, which Django's command checks only if a person types it.
+
+    Raises CommandError.
+    """
+    password = os.environ.get("DJANGO_SUPERUSER_PASSWORD")
+    if password is None:
+        return
+    name = options["username"] or os.environ.get("DJANGO_SUPERUSER_USERNAME", "")
+    email = options["email"] or os.environ.get("DJANGO_SUPERUSER_EMAIL", "")
+    try:
+        validate_password(password, User(username=name, email=email))
+    except ValidationError as error:
+        raise CommandError(f"DJANGO_SUPERUSER_PASSWORD is refused: {' '.join(error.messages)}") from None
