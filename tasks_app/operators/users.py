@@ -55,8 +55,7 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
         User._meta.get_field("username").clean(name, None)
     except ValidationError as error:
         raise NameRefused(f"An operator cannot be called {name[:150]!r}: {error.messages[0]}") from None
-    # The form of the admin refuses such a name as well. Wrong logins are counted for both names together.
-    if other := User.objects.filter(username__iexact=name).first():
+    if other := find_namesake(name):
         raise NameRefused(f"There is a user {other.username} already: choose another name.")
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
@@ -69,6 +68,14 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
         after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
         record_acts(by, "make", Change(user, {}, after))
     return user, password
+
+
+def find_namesake(name: str) -> User | None:
+    """Return the user whose name is this one in whatever letters, capital or small.
+
+    The form of the admin refuses such a name as well. Wrong logins are counted for both names together.
+    """
+    return User.objects.filter(username__iexact=User.normalize_username(name)).first()
 
 
 def find_user(name: str) -> User:

@@ -160,6 +160,17 @@ def test_a_superuser_of_a_script_has_a_password_as_others_have(
     assert not User.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "name", ["ada", "ADA", "\uff21da"]
+)  # The last one is a wide A, which Django stores as a usual one.
+def test_a_superuser_has_a_name_that_no_other_operator_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    User.objects.create_user("ada")
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", NEW)
+    failed = run("createsuperuser", "--noinput", "--username", name, "--email", "")
+    assert "already" in failed.errors
+    assert User.objects.count() == 1
+
+
 def test_a_superuser_of_a_script_without_a_password_cannot_log_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DJANGO_SUPERUSER_PASSWORD", raising=False)
     text_of("createsuperuser", "--noinput", "--username", "ada", "--email", "")

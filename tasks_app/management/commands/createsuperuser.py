@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db.models.signals import post_save
 
 from tasks_app.management.arguments import add_operator, give_readers, read_email, read_operator, read_text
+from tasks_app.operators import users
 from tasks_app.operators.audit import Change, record_acts
 
 
@@ -38,6 +39,15 @@ class Command(DjangoCommand):
             super().handle(*args, **options)
         finally:
             post_save.disconnect(record, sender=User)
+
+    def _validate_username(self, username: str, verbose_field_name: str, database: str) -> str | None:
+        """Return the error of a name, also of one that another operator has in capitals, as the other doors refuse."""
+        error: str | None = super()._validate_username(  # type: ignore[misc]  # the stubs of Django lack it
+            username, verbose_field_name, database
+        )
+        if error is None and (other := users.find_namesake(username)):
+            return f"Error: There is a user {other.username} already: choose another name."
+        return error
 
 
 def _check_password(options: Mapping[str, Any]) -> None:
