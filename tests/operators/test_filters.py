@@ -57,3 +57,14 @@ def test_a_window_that_ends_before_it_begins_is_refused() -> None:
         answer = robot.get("tasks/", since=since, until=noon)
         assert answer.status_code == 400
         assert answer.json()["errors"] == [{"where": "/since", "what": "must be earlier than until"}]
+
+
+@pytest.mark.parametrize("value", ["9" * 30, "-1", "x" * 3_000, "\u202e", "1e5", "%"])
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.segment)
+def test_any_value_of_a_parameter_has_an_answer(resource: Any, value: str) -> None:
+    robot = program(ADMINISTRATOR)
+    for name in resource.parameters():
+        answer = robot.get(f"{resource.segment}/", **{name: value})
+        assert answer.status_code in {200, 400}, (name, answer.content)
+        if answer.status_code == 200:
+            assert answer.json()["results"] == [], name
