@@ -62,7 +62,11 @@ class Command(DatabaseCommand):
             metavar="HTTP",
             help="only with this HTTP status, such as 401",
         )
-        filters.add_argument("--door", type=read_text, help="only through this door: http, rest, link or websocket")
+        filters.add_argument(
+            "--door",
+            type=read_text,
+            help="only through this door: http, rest, link, websocket, slack, zone, queue or in-process",
+        )
         filters.add_argument("--dialect", type=read_text, help="only in this dialect, such as a2a-0.3")
         filters.add_argument("--caller", type=read_text, help="only from the principal of this name")
         filters.add_argument(
