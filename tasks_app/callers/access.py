@@ -20,6 +20,7 @@ from tasks_app import clock
 from tasks_app.callers.key_form import random_key
 from tasks_app.callers.networks import read_networks
 from tasks_app.callers.paths import check_tenant_name
+from tasks_app.callers.principals import find_or_make
 from tasks_app.callers.rules import Rules, rules_of
 from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
 from tasks_app.callers.wrong_values import WrongValue
@@ -289,14 +290,14 @@ def new_key(
 ) -> str:
     """Make a key for the principal, and return it: it cannot be read again. A new principal is made as well.
 
-    Raises ValueError for a tenant that no path could name, an unknown language, and networks that are none.
+    Raises ValueError for a tenant that no path could name, a principal that none can be called, an unknown language,
+    and networks that are none.
     """
     check_tenant_of(tenant)
     check_language(language)
     networks = read_networks(networks)
     key = key or random_key()
-    home, _ = Tenant.objects.get_or_create(name=tenant)
-    owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
+    owner = find_or_make(tenant, principal)
     possible = digests(key)
     stored = set(ApiKey.objects.filter(digest__in=possible).values_list("digest", flat=True))
     # The key may be stored under several secrets. One row stays, so that revoking it revokes the key.

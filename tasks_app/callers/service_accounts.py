@@ -11,6 +11,7 @@ from msgspec import Struct
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
 from tasks_app.callers.issuers import issuers
+from tasks_app.callers.principals import find_or_make
 from tasks_app.callers.scopes import ALL, narrow
 from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.database.work import Work
@@ -146,9 +147,9 @@ def find_again(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:
 def register(
     issuer: str, subject: str, principal: str, tenant: str, scopes: str, language: str | None
 ) -> ServiceAccount:
-    """Register an account for a principal, which is made if there is none. Raises ValueError if there is one."""
-    home, _ = Tenant.objects.get_or_create(name=tenant)
-    owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
+    """Register an account for a principal, which is made if there is none. Raises ValueError if there is such an
+    account, or if no principal can be called so."""
+    owner = find_or_make(tenant, principal)
     row, is_new = ServiceAccount.objects.get_or_create(
         issuer=issuer, subject=subject, defaults={"principal": owner, "scopes": scopes, "language": language}
     )

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant_of, digests
+from tasks_app.callers.principals import find_or_make
 from tasks_app.callers.wrong_values import WrongValue
-from tasks_app.models import OAuthClient, Principal, Tenant
+from tasks_app.models import OAuthClient
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, CONFIDENTIAL, PUBLIC
 from tasks_app.oauth.secrets import make_secret
 from tasks_app.operators.audit import Change, Operator, record_acts
@@ -46,10 +47,8 @@ def add(wish: NewClient, operator: Operator) -> tuple[OAuthClient, str]:
     _check(wish)
     secret = "" if wish.public else make_secret()
     with transaction.atomic():
-        home, _ = Tenant.objects.get_or_create(name=wish.tenant)
-        principal, _ = Principal.objects.get_or_create(tenant=home, name=wish.principal)
         client = OAuthClient.objects.create(
-            principal=principal,
+            principal=find_or_make(wish.tenant, wish.principal),
             client_id=secrets.token_hex(16),
             name=wish.name,
             scopes=" ".join(wish.scopes.split()),

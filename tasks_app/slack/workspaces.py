@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for, check_tenant_of
+from tasks_app.callers.principals import find_or_make
 from tasks_app.callers.wrong_values import WrongValue
-from tasks_app.models import Principal, SlackUser, SlackWorkspace, Tenant
+from tasks_app.models import Principal, SlackUser, SlackWorkspace
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.reach import EVERYTHING, Reach
 from tasks_app.sealing import Unreadable, seal, unseal
@@ -106,7 +107,7 @@ def add(wish: NewWorkspace, identity: Identity, operator: Operator, within: Reac
         existing = SlackWorkspace.objects.filter(team_id=identity.team_id)
         if existing.exists() and not within.limit(existing).exists():
             raise ValueError("this workspace of Slack is connected for a tenant outside your reach")
-        principal = _principal(wish.tenant, wish.principal)
+        principal = find_or_make(wish.tenant, wish.principal)
         columns: dict[str, Any] = {
             "name": identity.name,
             "principal": principal,
@@ -167,7 +168,7 @@ def map_user(row: SlackWorkspace, user_id: str, principal: str, tenant: str, ope
     _check_user(user_id)
     check_tenant_of(tenant)
     with transaction.atomic():
-        owner = _principal(tenant, principal)
+        owner = find_or_make(tenant, principal)
         SlackUser.objects.update_or_create(workspace=row, user_id=user_id, defaults={"principal": owner})
         record_acts(operator, "map", Change(row, {}, {"user": user_id, "principal": principal, "tenant": tenant}))
 
@@ -204,11 +205,6 @@ def _without_users(row: SlackWorkspace) -> dict[str, Any]:
         "created_at": row.created_at,
         "disabled_at": row.disabled_at,
     }
-
-
-def _principal(tenant: str, name: str) -> Principal:
-    home, _ = Tenant.objects.get_or_create(name=tenant)
-    return Principal.objects.get_or_create(tenant=home, name=name)[0]
 
 
 def _check(wish: NewWorkspace) -> None:

@@ -5,15 +5,13 @@ from typing import Any, cast
 
 from django.core.management.base import CommandError
 
+from tasks_app.callers.principals import EVERYONE
 from tasks_app.callers.rules import KINDS, Kind
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_row_id, read_text
 from tasks_app.management.nouns import Noun, Printer, find_row, missing_row
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
 from tasks_app.operators.holders import find_holder
-
-EVERYONE = "*"
-"""The argument that stands for all principals of a tenant."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
