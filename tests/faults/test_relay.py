@@ -15,6 +15,7 @@ from a2a.types import Message, Part, Role, Task
 from tests.faults.clients import PATIENCE
 from tests.faults.conftest import SHORT, Plant, Start, shell
 from tests.faults.nodes import KEY, Node
+from tests.faults.outages import outage
 
 pytestmark = pytest.mark.fault
 
@@ -155,3 +156,20 @@ async def test_random_kills_of_a_worker_and_what_is_around_it_lose_nothing(plant
 async def test_many_random_kills_of_both_servers_lose_nothing_and_do_nothing_twice(start: Start, seed: int) -> None:
     front, remote = await relaying(start, "numbers")
     await under_kills(front, [front, remote], remote, tasks=30, words=60, kills=15, seed=seed)
+
+
+async def test_a_relay_waits_for_a_database_that_is_away(start: Start, postgres_server: str, postgres: str) -> None:
+    remote = await start(folder="remote", **SHORT)
+    settings = {"DATABASE_URL": postgres, "A2A_RELAYS": relays_to(remote, "sleeper", "attempts=1")}
+    front = await start(folder="front", **settings)
+    await asyncio.to_thread(shell, front.folder, CREDENTIALS, **front.settings)
+    async with Client(f"{front.base}/agents/far/", token=KEY) as client:
+        task_id = await sent(client, wish(0, seconds=2.0))
+        async with asyncio.timeout(PATIENCE):
+            while not rows(remote, "select 1 from tasks_app_task where state = 'working'"):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        with outage(postgres_server, postgres):
+            await front.logs("a relay waits for the database")
+        task = await finished(client, task_id)
+    assert (task.status.state, text_of(task)) == ("completed", "awake")
+    assert [run["outcome"] for run in (await front.shown(task_id))["runs"]] == ["completed"]
