@@ -19,6 +19,7 @@ from tasks_app.oauth.limits import spend
 from tasks_app.upkeep.counts import Counts as Routine
 from tests.conftest import PATIENCE, Person, person
 from tests.support.commands import printed
+from tests.support.counts import store_counts
 from tests.support.hand import Hand
 from tests.transports.exchanges.calls import Post, call, new
 from tests.transports.websocket.door import bearer, dialled, next_frame
@@ -31,12 +32,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
 @pytest.fixture(autouse=True)
 def no_counts() -> None:
-    refused_calls.flush()
+    store_counts()
     RefusedCalls.objects.all().delete()
 
 
 def counted() -> list[tuple[str, str, int]]:
-    refused_calls.flush()
+    store_counts()
     return sorted(RefusedCalls.objects.values_list("caller", "reason", "count"))
 
 
@@ -66,7 +67,8 @@ def test_a_limit_is_counted_with_its_address(post: Post, owner: Person, settings
     later = {"configuration": {"returnImmediately": True}}
     for place in range(4):
         post(new(agent="waits", **later), **({"X-Forwarded-For": "203.0.113.7"} if place else {}))
-    (row,) = (refused_calls.flush(), RefusedCalls.objects.all())[1]
+    store_counts()
+    (row,) = RefusedCalls.objects.all()
     assert (row.caller, row.credential) == ("owner", f"key:{owner.caller.key_id}")
     assert (row.reason, row.count, row.last_peer) == ("RATE_LIMITED", 3, "203.0.113.7")
 
@@ -104,7 +106,7 @@ def test_requests_to_the_oauth_server_beyond_a_limit_are_counted(
     with pytest.raises(TooManyCalls):
         spend(client, 1, "10.0.0.1")
     limits.forget()
-    refused_calls.flush()
+    store_counts()
     (row,) = RefusedCalls.objects.all()
     assert (row.caller, row.credential, row.last_peer, row.count) == ("owner", "oauth:7", "10.0.0.1", 1)
 

@@ -11,9 +11,8 @@ from django.core.management import CommandError
 
 from tasks_app import clock
 from tasks_app.asgi.handler import _owner_of
-from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import access, last_use
-from tasks_app.callers.last_use import LastUses, last_uses
+from tasks_app.callers.last_use import LastUses
 from tasks_app.callers.networks import admits, read_networks
 from tasks_app.models import Act, ApiKey, Principal, RefusedCalls, Webhook
 from tasks_app.operators.keys import rotate_key
@@ -25,6 +24,7 @@ from tests.database.locks import lock_row, needs_row_locks
 from tests.operators.people import OPS, program
 from tests.support.callers import find_caller
 from tests.support.commands import printed
+from tests.support.counts import store_counts
 from tests.support.hand import Hand
 from tests.transports.exchanges.calls import Post, call, new
 
@@ -198,7 +198,7 @@ def test_a_key_from_another_network_is_refused_like_an_unknown_one(post: Post, s
     assert post(call("ListTasks", {}), key=key, **{"X-Forwarded-For": "203.0.113.7, 198.51.100.7"})[0] == 401
     assert post(b"", key=key, path="/ws/ticket", **outside)[0] == 401
     assert post({"taskId": "t"}, key=key, path="/links", **outside)[0] == 401
-    refused_calls.flush()
+    store_counts()
     row = RefusedCalls.objects.get(caller="worker")
     assert (row.reason, row.count, row.last_peer) == ("OTHER_NETWORK", 4, "198.51.100.7")
 
@@ -227,10 +227,10 @@ def test_the_body_of_a_key_from_another_network_is_not_its_owners(settings: Any)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("service")
 def test_the_last_use_of_a_key_is_stored(post: Post, owner: Person, colleague: Person) -> None:
-    last_uses.flush()
+    store_counts()
     began = clock.now()
     post(new(agent="quick-function"))
-    last_uses.flush()
+    store_counts()
     used = ApiKey.objects.get(pk=owner.caller.key_id).last_used_at
     assert used
     assert began <= used <= clock.now()

@@ -15,7 +15,7 @@ from a2a import sse
 from a2a.batches import BatchInput, ExecuteBatch
 from a2a.requests import CancelTask
 from tasks_app.asgi.handler import LeanHandler
-from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
+from tasks_app.audit.refused_calls import OTHER_NETWORK
 from tasks_app.callers.access import revoke
 from tasks_app.callers.stream_links import EXPIRED, UNSIGNED, read_link
 from tasks_app.event_log.readers import readers
@@ -29,6 +29,7 @@ from tests.conftest import NO_TLS, PATIENCE, Person, Server, person, until
 from tests.operations.asking import ask, message, sent
 from tests.support.accounts import holdings
 from tests.support.commands import printed, run
+from tests.support.counts import store_counts
 from tests.support.hand import Hand
 from tests.transports.websocket.serving import in_a_thread
 
@@ -374,7 +375,7 @@ def test_a_link_of_a_key_is_followed_from_its_networks_alone(owner: Person) -> N
     for networks, status in (("127.0.0.0/8", 200), ("10.0.0.0/8 2001:db8::/32", 403)):
         ApiKey.objects.update(networks=networks)
         assert call("GET", url).status_code == status
-    refused_calls.flush()
+    store_counts()
     assert RefusedCalls.objects.get().reason == OTHER_NETWORK
 
 
