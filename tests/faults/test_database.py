@@ -259,7 +259,7 @@ async def test_the_memory_of_a_run_waits_for_a_database_that_is_away(
 ) -> None:
     node = await start(DATABASE_URL=postgres)
     async with client(node) as caller:
-        task_id = await caller.send("remembers", delay=1.0)
+        task_id = await caller.send("remembers", delay=3.0)
         await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
             await node.logs("its memory waits for the database")

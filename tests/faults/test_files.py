@@ -86,7 +86,7 @@ async def test_a_file_of_a_result_is_stored_when_the_database_is_back(
 ) -> None:
     node = await start(DATABASE_URL=postgres)
     async with client(node) as caller:
-        task_id = await caller.send("maker", size=300_000, delay=1.0)
+        task_id = await caller.send("maker", size=300_000, delay=3.0)
         await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
             await node.logs("a file was not stored yet")

@@ -164,7 +164,7 @@ async def test_a_relay_waits_for_a_database_that_is_away(start: Start, postgres_
     front = await start(folder="front", **settings)
     await asyncio.to_thread(shell, front.folder, CREDENTIALS, **front.settings)
     async with Client(f"{front.base}/agents/far/", token=KEY) as client:
-        task_id = await sent(client, wish(0, seconds=2.0))
+        task_id = await sent(client, wish(0, seconds=4.0))
         async with asyncio.timeout(PATIENCE):
             while not rows(remote, "select 1 from tasks_app_task where state = 'working'"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
