@@ -74,9 +74,9 @@ async def store_files(
             if not since:
                 log.warning("task %s: a file was not stored yet: %s", task_id, error)
             since = since or time()
-            if time() > since + lease and not isinstance(error, AWAY):
-                raise FileRefused(str(error)) from error
             if time() > since + lease:
+                if not isinstance(error, AWAY):
+                    raise FileRefused(str(error)) from error
                 on_outage()
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST)
