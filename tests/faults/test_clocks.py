@@ -117,14 +117,20 @@ def assert_times_are_right(database: str) -> None:
     assert all(abs(now - time) < timedelta(minutes=5) for time in times), times
 
 
+async def start_on_sqlite(nodes: list[Node], tmp_path: Path, migrated_file: Path) -> tuple[Node, Path]:
+    """Start the only process of an installation. Return it with the file of the days by which its clock is set."""
+    clock = tmp_path / "days"
+    node = shift(Node(tmp_path / "data", "run", **AGENTS | SHORT), clock)
+    nodes.append(node)
+    shutil.copy(migrated_file, node.folder)
+    return await node.start(), clock
+
+
 @pytest.mark.finds("was set by")
 async def test_a_clock_that_is_set_costs_no_task_at_work(
     nodes: list[Node], tmp_path: Path, migrated_file: Path
 ) -> None:
-    clock = tmp_path / "days"
-    nodes.append(shift(Node(tmp_path / "data", "run", **AGENTS | SHORT), clock))
-    shutil.copy(migrated_file, nodes[0].folder)
-    node = await nodes[0].start()
+    node, clock = await start_on_sqlite(nodes, tmp_path, migrated_file)
     async with client(node) as caller:
         tasks = [await caller.send("talks", words=60), await caller.send("stubborn", seconds=6)]
         for task_id in tasks:
@@ -143,10 +149,7 @@ async def test_a_clock_that_is_set_costs_no_task_at_work(
 async def test_a_clock_that_is_set_back_makes_no_pause_between_attempts_longer(
     nodes: list[Node], tmp_path: Path, migrated_file: Path
 ) -> None:
-    clock = tmp_path / "days"
-    nodes.append(shift(Node(tmp_path / "data", "run", **AGENTS | SHORT), clock))
-    shutil.copy(migrated_file, nodes[0].folder)
-    node = await nodes[0].start()
+    node, clock = await start_on_sqlite(nodes, tmp_path, migrated_file)
     async with client(node) as caller:
         task_id = await caller.send("falters", file=str(tmp_path / "calls"))
         async with asyncio.timeout(PATIENCE):

@@ -3,7 +3,8 @@
 import asyncio
 import sqlite3
 import time
-from contextlib import AsyncExitStack, closing
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, closing, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGINT, SIGSTOP, SIGTERM, Signals
 
@@ -138,23 +139,35 @@ async def test_each_member_of_a_batch_under_way_is_answered_at_the_end(start: St
     )
 
 
-async def test_a_call_whose_key_a_frozen_database_does_not_return_is_refused_too(
-    start: Start, cluster: Cluster, tmp_path: Path
-) -> None:
+@pytest.fixture
+def own_database(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    """Give a database with its tables, on a server that only the test freezes."""
     with database(cluster.url) as url:
-        await asyncio.to_thread(migrate, tmp_path / "data", DATABASE_URL=url)
-        node = await start(DATABASE_URL=url, **SHORT_GRACE)
-        async with client(node) as caller:
-            cluster.tell(SIGSTOP)
-            try:
-                body = envelope("GetTask", {"id": "none"}, "single")
-                call = asyncio.create_task(caller.http.post(caller.url(), content=body))
-                await asyncio.sleep(0.5)
-                node.tell(SIGTERM)
-                answer = await call
-            finally:
-                cluster.tell(SIGCONT)
-        assert await node.ended() == 0
+        migrate(tmp_path / "data", DATABASE_URL=url)
+        yield url
+
+
+@contextmanager
+def frozen(cluster: Cluster) -> Iterator[None]:
+    cluster.tell(SIGSTOP)
+    try:
+        yield
+    finally:
+        cluster.tell(SIGCONT)
+
+
+async def test_a_call_whose_key_a_frozen_database_does_not_return_is_refused_too(
+    start: Start, cluster: Cluster, own_database: str
+) -> None:
+    node = await start(DATABASE_URL=own_database, **SHORT_GRACE)
+    async with client(node) as caller:
+        with frozen(cluster):
+            body = envelope("GetTask", {"id": "none"}, "single")
+            call = asyncio.create_task(caller.http.post(caller.url(), content=body))
+            await asyncio.sleep(0.5)
+            node.tell(SIGTERM)
+            answer = await call
+    assert await node.ended() == 0
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     reply = orjson.loads(answer.content)
     assert (reply["id"], reply["error"]["code"]) == ("single", -38013)
@@ -163,39 +176,30 @@ async def test_a_call_whose_key_a_frozen_database_does_not_return_is_refused_too
 
 @pytest.mark.long
 async def test_a_process_ends_by_itself_though_its_database_hangs(
-    start: Start, cluster: Cluster, tmp_path: Path
+    start: Start, cluster: Cluster, own_database: str
 ) -> None:
-    with database(cluster.url) as url:
-        await asyncio.to_thread(migrate, tmp_path / "data", DATABASE_URL=url)
-        node = await start(DATABASE_URL=url, A2A_GRACE_SECONDS="25")
-        async with client(node) as caller:
-            await caller.state(await caller.send("sleeper"), "TASK_STATE_WORKING")
-            cluster.tell(SIGSTOP)
-            try:
-                assert await node.stop(SIGTERM, SUPERVISOR_SECONDS) == 0
-            finally:
-                cluster.tell(SIGCONT)
-        assert "the process ends before all exchanges are recorded" in node.log
-        assert "Traceback" not in node.log
+    node = await start(DATABASE_URL=own_database, A2A_GRACE_SECONDS="25")
+    async with client(node) as caller:
+        await caller.state(await caller.send("sleeper"), "TASK_STATE_WORKING")
+        with frozen(cluster):
+            assert await node.stop(SIGTERM, SUPERVISOR_SECONDS) == 0
+    assert "the process ends before all exchanges are recorded" in node.log
+    assert "Traceback" not in node.log
 
 
 async def test_a_page_that_a_frozen_database_holds_up_is_refused_at_the_end(
-    start: Start, cluster: Cluster, tmp_path: Path
+    start: Start, cluster: Cluster, own_database: str
 ) -> None:
-    with database(cluster.url) as url:
-        await asyncio.to_thread(migrate, tmp_path / "data", DATABASE_URL=url)
-        node = await start(DATABASE_URL=url, **SHORT_GRACE)
-        async with client(node) as caller:
-            cluster.tell(SIGSTOP)
-            try:
-                page = caller.http.get(f"{node.base}/admin/", headers={"Cookie": f"sessionid={'a' * 32}"})
-                call = asyncio.create_task(page)
-                await asyncio.sleep(0.5)
-                node.tell(SIGTERM)
-                answer = await call
-            finally:
-                cluster.tell(SIGCONT)  # Django's own handler gets its session now.
-        assert await node.ended() == 0
+    node = await start(DATABASE_URL=own_database, **SHORT_GRACE)
+    async with client(node) as caller:
+        with frozen(cluster):
+            page = caller.http.get(f"{node.base}/admin/", headers={"Cookie": f"sessionid={'a' * 32}"})
+            call = asyncio.create_task(page)
+            await asyncio.sleep(0.5)
+            node.tell(SIGTERM)
+            answer = await call
+        # Django's own handler gets its session now.
+    assert await node.ended() == 0
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert answer.text == "The server is going down. Try again in 2 s.\n"
     assert "Traceback" not in node.log
