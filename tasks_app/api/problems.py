@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.exceptions import APIException
@@ -14,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from tasks_app.callers.wrong_values import WrongValue
-from tasks_app.database.errors import log_failure
+from tasks_app.database.errors import CANNOT_NOW, MAY_PASS, RETRY_SECONDS, log_failure
 
 log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -44,9 +43,9 @@ class DatabaseAway(APIException):
     """Raised in place of an error of a database that is away, or that takes no writes."""
 
     status_code = 503
-    default_detail = "The database cannot do this now."
+    default_detail = CANNOT_NOW
     default_code = "unavailable"
-    wait = 2
+    wait = RETRY_SECONDS
 
 
 class NoPermission(exceptions.PermissionDenied):
@@ -85,7 +84,7 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
         error = exceptions.NotFound("There is no such row, or it was removed, or deleted because of its age.")
     elif isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied(str(error) or None)
-    elif isinstance(error, OperationalError | InterfaceError):
+    elif isinstance(error, MAY_PASS):
         log_failure(log, "%s %s failed", context["request"].method, context["request"].path)
         error = DatabaseAway()
     if not isinstance(error, APIException):

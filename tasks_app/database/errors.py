@@ -10,8 +10,14 @@ from django.db import InterfaceError, InternalError, OperationalError
 from a2a.errors import Unavailable
 from tasks_app.database.sessions import is_overloaded, is_spent, is_too_slow
 
-AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
+MAY_PASS = (OperationalError, InterfaceError)
+"""Errors after which the same call may succeed soon. Callers get 503, or what their language has in its place."""
+AWAY = (*MAY_PASS, InternalError, Unavailable)
 """Errors of a database that is away, full, read-only or overloaded. It may have done the work or not."""
+
+RETRY_SECONDS = 2
+"""Seconds after which a caller may try again, who got one of these errors."""
+CANNOT_NOW = "The database cannot do this now."
 
 
 class Busy(Unavailable, OperationalError, twin=True):

@@ -1,28 +1,18 @@
 """The memory of an agent's run: that of the owner of its task. A run that another one has followed writes nothing."""
 
-import asyncio
-import logging
-import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
-
-from django.conf import settings
 
 from a2a.errors import MemoryNotFound
 from a2a.memory import DeleteMemory, ListMemory, MemoryDocument, MemoryDoor, RetrieveMemory, SearchMemory, StoreMemory
 from a2a.requests import Request
 from tasks_app.database.bridge import bridge
-from tasks_app.database.errors import AWAY
+from tasks_app.database.outages import persist, persist_now
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log import TaskRead
 from tasks_app.memory.checks import check_request
 from tasks_app.memory.entries import Holder, delete, store
 from tasks_app.memory.reading import list_entries, read, search
-
-log = logging.getLogger(__name__)
-PAUSE = 0.5
-"""Seconds between two repetitions of a request while the database is away."""
 
 
 class RunMemory:
@@ -33,38 +23,25 @@ class RunMemory:
         self.holder = holder
 
     async def ask(self, request: Request) -> Any:
-        item, pauses = self._item(request), self._pauses(request)
-        while True:
-            try:
-                return await bridge.ask(item)
-            except AWAY as error:
-                await asyncio.sleep(self._next_pause(pauses, error))
+        item = self._item(request)
+        return await (persist(item, self._name) if self._may_repeat(request) else bridge.ask(item))
 
     def ask_now(self, request: Request) -> Any:
-        item, pauses = self._item(request), self._pauses(request)
-        while True:
-            try:
-                return bridge.do(item)
-            except AWAY as error:
-                time.sleep(self._next_pause(pauses, error))
+        item = self._item(request)
+        return persist_now(item, self._name) if self._may_repeat(request) else bridge.do(item)
 
-    def _pauses(self, request: Request) -> Iterator[float]:
-        """Yield the pauses before repetitions, for as long as a lease.
+    @property
+    def _name(self) -> str:
+        return f"task {self.holder.task_id}: its memory"
 
-        There are none within a call, which must be answered soon. Nor are there any for a write over a version: if the
-        first one was done after all, the second one would be refused because of it.
+    def _may_repeat(self, request: Request) -> bool:
+        """Return whether a request may wait for the database, and be repeated.
+
+        None may within a call, which must be answered soon. Nor may a write over a version: if the first one was done
+        after all, the second one would be refused because of it.
         """
         is_over_version = isinstance(request, StoreMemory) and request.if_version is not None
-        ends = time.monotonic() + settings.A2A_LEASE_SECONDS
-        while self.holder.task_id is not None and not is_over_version and time.monotonic() < ends:
-            yield PAUSE
-
-    def _next_pause(self, pauses: Iterator[float], error: Exception) -> float:
-        """Return the next pause. Raise the error if there is none."""
-        if (seconds := next(pauses, None)) is None:
-            raise error
-        log.warning("task %s: its memory waits for the database: %s", self.holder.task_id, error)
-        return seconds
+        return self.holder.task_id is not None and not is_over_version
 
     def _item(self, request: Request) -> Work[Any]:
         """Return the work item of a request. Raises InvalidParams."""

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-log = logging.getLogger(__name__)
+from tasks_app.database.errors import MAY_PASS, RETRY_SECONDS, log_failure
 
-RETRY_AFTER = 2
-"""Seconds after which a client may try again."""
+log = logging.getLogger(__name__)
 BODY = {
     "error": "temporarily_unavailable",
     "error_description": "The database did not answer in time. Wait as long as Retry-After says, then ask again.",
@@ -26,9 +24,9 @@ def answer_outages(view: View) -> View:
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
-        except (OperationalError, InterfaceError) as error:
-            log.error("%s failed: %s", request.path, error, exc_info=error)
-            headers = {"Retry-After": str(RETRY_AFTER), "Cache-Control": "no-store"}
+        except MAY_PASS:
+            log_failure(log, "%s %s failed", request.method, request.path)
+            headers = {"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
             return JsonResponse(BODY, status=503, headers=headers)
 
     return answer

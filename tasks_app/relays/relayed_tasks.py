@@ -4,49 +4,29 @@ The position in a row is written with the events of the task (event_log), all el
 stored for a message stays, even if two runs have sent the message: both then follow the same one.
 """
 
-import asyncio
-import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, F, TextField, Value, When
 
-from tasks_app.database.bridge import bridge
-from tasks_app.database.errors import AWAY
-from tasks_app.database.work import Do, DoSlowly, Work
+from tasks_app.database.outages import persist
+from tasks_app.database.work import Do, DoSlowly
 from tasks_app.models import RelayedTask
 
-log = logging.getLogger(__name__)
-PAUSE = 0.5
-"""Seconds between two repetitions while the database is away."""
+WAITER = "a relay"
+"""The name in the log of what waits for the database."""
 Result = TypeVar("Result")
 
 
 async def _write(function: Callable[[], Result]) -> Result:
-    return await persist(Do(function))
-
-
-async def persist(item: Work[Result]) -> Result:
-    """Return the result of an item. All of them here are harmless to repeat, and are repeated for as long as a lease
-    while the database is away: that must not fail the run."""
-    ends = time.monotonic() + settings.A2A_LEASE_SECONDS
-    while True:
-        try:
-            return await bridge.ask(item)
-        except AWAY as error:
-            if time.monotonic() > ends:
-                raise
-            log.warning("a relay waits for the database: %s", error)
-            await asyncio.sleep(PAUSE)
+    return await persist(Do(function), WAITER)
 
 
 async def find(task_id: str) -> RelayedTask | None:
     """Return the row of a task; None before its first message was sent."""
-    return await persist(DoSlowly(lambda: RelayedTask.objects.filter(pk=task_id).first()))
+    return await persist(DoSlowly(lambda: RelayedTask.objects.filter(pk=task_id).first()), WAITER)
 
 
 def find_open(owner_id: int, remote_id: str) -> list[str]:

@@ -14,12 +14,13 @@ from django.conf import settings
 from a2a.client import REST, RPC, ApiKey, Bearer, Client, ClientCredentials, Credentials, Retries
 from a2a.client.cards import VERSIONS
 from a2a.run import Failure
+from tasks_app.database.outages import persist
 from tasks_app.database.work import DoSlowly
 from tasks_app.models import Relay
 from tasks_app.outbound import dialling as outbound
 from tasks_app.relays.credentials import StoredCredentials, open_credentials
 from tasks_app.relays.registration import RelayOptions
-from tasks_app.relays.relayed_tasks import persist
+from tasks_app.relays.relayed_tasks import WAITER
 from tasks_app.sealing import Unreadable
 
 BINDINGS = (RPC, REST)
@@ -86,7 +87,7 @@ def open_client(relay: RelayOptions, http: httpx.AsyncClient, credentials: Crede
 
 async def credentials_of(relay: str, http: httpx.AsyncClient) -> Credentials | None:
     """Return the credentials of a relay; None if it has none. Raises Failure if they cannot be read."""
-    row = await persist(DoSlowly(lambda: Relay.objects.filter(pk=relay).only("credentials").first()))
+    row = await persist(DoSlowly(lambda: Relay.objects.filter(pk=relay).only("credentials").first()), WAITER)
     if row is None or not row.credentials:
         return None
     try:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from msgspec import Struct, UnsetType
 
 from a2a.choice import Endpoint
@@ -26,7 +25,7 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
-from tasks_app.database.errors import log_error
+from tasks_app.database.errors import MAY_PASS, log_error
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
@@ -217,6 +216,6 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
 def fault_with(what: str, cause: Exception, reference: str, fields: Mapping[str, str | None] | None = None) -> Error:
     """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon."""
     log_error(log, cause, "%s, reference %s", what, reference, fields=fields)
-    if isinstance(cause, OperationalError | InterfaceError):
+    if isinstance(cause, MAY_PASS):
         return Unavailable(reference=reference)
     return Internal(reference=reference)

@@ -4,19 +4,16 @@ import asyncio
 import logging
 import sys
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.defaults import page_not_found, server_error
 
 from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
 from tasks_app import __version__
-from tasks_app.database.errors import log_failure
+from tasks_app.database.errors import CANNOT_NOW, MAY_PASS, RETRY_SECONDS, log_failure
 from tasks_app.process.health import loads, reports
 
 log = logging.getLogger(__name__)
-RETRY_SECONDS = 2
-"""Seconds after which a browser may ask again for a page that the database did not give."""
 NOTHING_HERE = "there is nothing at this path; docs/clients.md lists the paths"
 SOCKETS_ONLY = "this path is for WebSocket connections, and no upgrade was asked for; docs/websocket.md describes them"
 
@@ -68,11 +65,11 @@ def fail(request: HttpRequest) -> HttpResponse:
 
     Django calls this while it handles the error.
     """
-    if not isinstance(sys.exception(), OperationalError | InterfaceError):
+    if not isinstance(sys.exception(), MAY_PASS):
         return server_error(request)
     log_failure(log, "%s %s failed", request.method, request.path)
     response = HttpResponse(
-        f"The database cannot do this now. Try again in {RETRY_SECONDS} s.\n",
+        f"{CANNOT_NOW} Try again in {RETRY_SECONDS} s.\n",
         status=503,
         content_type="text/plain; charset=utf-8",
         headers={"Retry-After": str(RETRY_SECONDS)},

@@ -4,13 +4,12 @@ import asyncio
 import contextlib
 from time import perf_counter
 
-from django.db import InterfaceError, OperationalError
-
 from a2a.answers import Result, size_of
 from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
 from a2a.errors import Error
 from a2a.language import Language
+from tasks_app.database.errors import MAY_PASS
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
@@ -106,7 +105,7 @@ async def wait_for_outcome(wait: Wait, context: Context, check_again: CheckAgain
         result = await wait_on(wait, context)
         # The key is checked before an answer too, because the last check was seconds ago. While the database is away
         # the check is left out.
-        with contextlib.suppress(OperationalError, InterfaceError):
+        with contextlib.suppress(*MAY_PASS):
             await check_again()
         if not isinstance(result, Wait):
             return result

@@ -10,6 +10,7 @@ from a2a.memory import RetrieveMemory, StoreMemory
 from a2a.play_memory import PlayMemory
 from a2a.run import Run
 from a2a.testing import play
+from tasks_app.database import outages
 from tasks_app.memory import runs
 from tasks_app.memory.entries import Holder
 from tests.conftest import Person
@@ -39,8 +40,9 @@ def test_only_what_is_harmless_to_repeat_waits_for_the_database(
     answers = [OperationalError("away"), OperationalError("away"), "done"]
     bridge = Mock()
     bridge.do.side_effect = answers
-    monkeypatch.setattr(runs, "bridge", bridge)
-    monkeypatch.setattr(runs, "PAUSE", 0.0)
+    for module in (runs, outages):
+        monkeypatch.setattr(module, "bridge", bridge)
+    monkeypatch.setattr(outages, "PAUSE", 0.0)
     memory = runs.RunMemory(Holder(tenant_id=1, owner_id=1, author="a", task_id=task_id))
     request = StoreMemory(namespace="n", key="k", data=1, if_version=version)
     if calls == 1:
