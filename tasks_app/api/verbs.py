@@ -73,7 +73,8 @@ def verb(
     """Make a verb from a method. A method named `create` makes rows; each other name is the last segment of the path.
 
     With `one` the method gets the row, then the values of the body and the operator. It returns the answer, or None for
-    the row as it is then. An ActRefused that it raises is the answer 409, with its sentence.
+    the row as it is then. An ActRefused that it raises is the answer 409 with its sentence, or 400 if a member is
+    wrong.
     """
 
     def decorate(do: Callable[..., Any]) -> Any:
@@ -86,16 +87,18 @@ def verb(
             row = self.get_object() if one else None
             values = read_body(body, request)
             operator: Operator = self.read_operator(values.pop("reason"))
-            if row is None:
-                answer = do(self, values, operator)
-            else:
-                try:
+            try:
+                if row is None:
+                    answer = do(self, values, operator)
+                else:
                     with watching(row):
                         answer = do(self, row, values, operator)
-                except RowRemoved:
-                    raise Http404 from None
-                except ActRefused as refusal:
-                    raise Refused(str(refusal)) from None
+            except RowRemoved:
+                raise Http404 from None
+            except ActRefused as refusal:
+                if refusal.member:
+                    raise ValidationError({refusal.member: str(refusal)}) from None
+                raise Refused(str(refusal)) from None
             status = 201 if declaration.name == CREATE else 200
             return Response(self.describe(self.get_object()) if answer is None else answer, status=status)
 

@@ -20,16 +20,11 @@ from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, Us
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
-from tasks_app.operators.roles import ROLES
 from tasks_app.operators.second_factor import has_device
 
 
 class UserRefused(ActRefused):
     """Raised for an act on a user that cannot be done. The sentence says why, and what to do."""
-
-
-class NameRefused(UserRefused):
-    """Raised for a name that a new operator cannot have."""
 
 
 class NamedReach(Struct, frozen=True, kw_only=True):
@@ -54,16 +49,16 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
     try:
         User._meta.get_field("username").clean(name, None)
     except ValidationError as error:
-        raise NameRefused(f"An operator cannot be called {name[:150]!r}: {error.messages[0]}") from None
+        raise UserRefused(f"An operator cannot be called {name[:150]!r}: {error.messages[0]}", "username") from None
     if other := find_namesake(name):
-        raise NameRefused(f"There is a user {other.username} already: choose another name.")
+        raise UserRefused(f"There is a user {other.username} already: choose another name.", "username")
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
         try:
             with transaction.atomic():
                 user = User.objects.create_user(name, email=email, password=password, is_staff=True)
         except IntegrityError:  # A look beforehand would miss another operator who makes the user at the same time.
-            raise NameRefused(f"There is a user {name} already: choose another name.") from None
+            raise UserRefused(f"There is a user {name} already: choose another name.", "username") from None
         _write_roles(user, roles)
         after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
         record_acts(by, "make", Change(user, {}, after))
@@ -90,7 +85,8 @@ def link_user(by: Operator, user: User, principal: str, tenant: str, scopes: str
     """Let a user call in the name of a principal, from pages of this server. Raises UserRefused."""
     owner = Principal.objects.select_related("tenant").filter(tenant__name=tenant, name=principal).first()
     if owner is None:
-        raise UserRefused(f"There is no principal {principal} of the tenant {tenant}: `a2a keys create` makes one.")
+        sentence = f"There is no principal {principal} of the tenant {tenant}: `a2a keys create` makes one."
+        raise UserRefused(sentence, "principal")
     with transaction.atomic():
         links = UserLink.objects.select_for_update(of=("self",)).select_related("principal__tenant")
         former = links.filter(user=user).first()
@@ -198,8 +194,8 @@ def record_password(by: Operator, user: User) -> None:
 
 
 def roles_of(user: User) -> list[str]:
-    """Return the roles of an operator."""
-    return sorted(user.groups.filter(name__in=ROLES).values_list("name", flat=True))
+    """Return the roles of an operator, which are the names of groups: ours, and those that were made here."""
+    return sorted(user.groups.values_list("name", flat=True))
 
 
 def describe_reach(user: User) -> dict[str, Any]:
@@ -212,25 +208,27 @@ def describe_reach(user: User) -> dict[str, Any]:
 
 
 def _write_roles(user: User, roles: Collection[str]) -> None:
-    if unknown := sorted(set(roles) - set(ROLES)):
-        raise UserRefused(f"There is no role {unknown[0]!r}: the roles are {', '.join(ROLES)}.")
-    user.groups.remove(*Group.objects.filter(name__in=ROLES))
-    user.groups.add(*Group.objects.filter(name__in=roles))
+    groups = {group.name: group for group in Group.objects.order_by("pk")}
+    if unknown := sorted(set(roles) - groups.keys()):
+        raise UserRefused(f"There is no role {unknown[0][:150]!r}: the roles are {', '.join(groups)}.", "roles")
+    user.groups.set([groups[name] for name in roles])
 
 
 def check_reach(reach: NamedReach) -> None:
     """Check that a reach does not contradict itself, and names agents as they can be called. Raises UserRefused."""
     if reach.all_tenants and reach.tenants:
-        raise UserRefused("An operator sees all tenants or those that you name: give one of the two.")
+        raise UserRefused("An operator sees all tenants or those that you name: give one of the two.", "all_tenants")
     if wrong := [name for name in reach.agents if not NAME.fullmatch(name)]:
-        raise UserRefused(f"An agent cannot be called {wrong[0]!r}: give names of {NAME_WORDS}, one at a time.")
+        sentence = f"An agent cannot be called {wrong[0]!r}: give names of {NAME_WORDS}, one at a time."
+        raise UserRefused(sentence, "agents")
 
 
 def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
     check_reach(reach)
     tenants = list(Tenant.objects.filter(name__in=reach.tenants))
     if missing := sorted(set(reach.tenants) - {tenant.name for tenant in tenants}):
-        raise UserRefused(f"There is no tenant {missing[0]!r}: the first key of a principal makes its tenant.")
+        sentence = f"There is no tenant {missing[0]!r}: the first key of a principal makes its tenant."
+        raise UserRefused(sentence, "tenants")
     agents = " ".join(reach.agents)
     values = {"all_tenants": reach.all_tenants, "agents": agents}
     row, _ = OperatorReach.objects.update_or_create(user=user, defaults=values)

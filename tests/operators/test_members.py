@@ -45,6 +45,10 @@ WORKSPACE = KEY | {"bot_token": "xoxb-1234567890-abcdefghijkl", "signing_secret"
         ("slack-workspaces/", WORKSPACE | {"signing_secret": "-"}, "signing_secret"),
         ("users/", {"username": "VERA", "roles": []}, "username"),
         ("users/", {"username": "ve ra", "roles": []}, "username"),
+        ("users/", {"username": "olaf", "roles": ["god"]}, "roles"),
+        ("users/", {"username": "olaf", "roles": [], "tenants": ["nowhere"]}, "tenants"),
+        ("users/", {"username": "olaf", "roles": [], "tenants": ["acme"], "all_tenants": True}, "all_tenants"),
+        ("users/", {"username": "olaf", "roles": [], "agents": ["a b"]}, "agents"),
     ],
 )
 def test_a_wrong_value_is_an_error_of_its_member(
@@ -58,6 +62,23 @@ def test_a_wrong_value_is_an_error_of_its_member(
     assert answer.status_code == 400, answer.content
     (error,) = answer.json()["errors"]
     assert error["where"] == f"/{member}", error
+
+
+@pytest.mark.parametrize(
+    ("act", "values", "member"),
+    [
+        ("role", {"roles": ["god"]}, "roles"),
+        ("reach", {"tenants": ["nowhere"]}, "tenants"),
+        ("link", {"principal": "nobody", "scopes": "*"}, "principal"),
+    ],
+)
+def test_a_wrong_value_of_an_act_on_a_row_is_an_error_of_its_member(
+    act: str, values: dict[str, Any], member: str
+) -> None:
+    vera = operator(name="vera")
+    answer = program(ADMINISTRATOR).post(f"users/{vera.pk}/{act}/", **values)
+    assert answer.status_code == 400, answer.content
+    assert [error["where"] for error in answer.json()["errors"]] == [f"/{member}"]
 
 
 def test_a_truth_value_is_no_number_of_hours() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 
@@ -141,9 +141,20 @@ def test_the_name_of_an_operator_is_as_long_at_each_door() -> None:
     assert "An operator cannot be called ''" in run("a2a", "users", "make", "").errors
 
 
+def test_a_group_that_was_made_here_is_a_role_at_each_door() -> None:
+    vera = operator(ADMINISTRATOR, name="vera")
+    Group.objects.create(name="night watch")
+    assert run("a2a", "users", "role", "vera", "night watch", "viewer").code == 0
+    robot = program(ADMINISTRATOR)
+    assert robot.get(f"users/{vera.pk}/").json()["roles"] == ["night watch", "viewer"]
+    assert robot.post(f"users/{vera.pk}/role/", roles=["viewer"]).status_code == 200
+    assert list(vera.groups.values_list("name", flat=True)) == ["viewer"]
+    (made,) = run("a2a", "users", "make", "olaf", "--role", "night watch").lines
+    assert made["roles"] == ["night watch"]
+
+
 def test_a_role_that_does_not_exist_is_refused_with_all_that_do() -> None:
     operator(ADMINISTRATOR, name="vera")
     failed = run("a2a", "users", "role", "vera", "god")
     assert failed.code != 0
-    assert "must be one of viewer, operator, agent owner, auditor, administrator, not 'god'" in failed.errors
-    assert "[]" not in failed.errors
+    assert "There is no role 'god': the roles are viewer, operator, agent owner, auditor, adm" in failed.errors

@@ -30,7 +30,8 @@ class UserRow(Row):
 
 class Roles(Body):
     roles = serializers.ListField(
-        child=serializers.ChoiceField(choices=list(ROLES)), help_text=f"Roles: {', '.join(ROLES)}."
+        child=serializers.CharField(max_length=150),
+        help_text=f"Roles: {', '.join(ROLES)}, and the groups that were made here.",
     )
 
 
@@ -74,12 +75,7 @@ class Users(Resource):
         if not reach_of(self.request.user).is_whole:
             raise PermissionDenied("Operators of some tenants make no others: ask one who sees every tenant.")
         name, email, roles = (values.pop(name) for name in ("username", "email", "roles"))
-        try:
-            user, password = users.make_user(operator, name, roles, users.NamedReach(**values), email)
-        except users.NameRefused as refusal:
-            raise ValidationError({"username": str(refusal)}) from None
-        except users.UserRefused as refusal:
-            raise ValidationError(str(refusal)) from None
+        user, password = users.make_user(operator, name, roles, users.NamedReach(**values), email)
         return self.describe(user) | {"password": password}
 
     @verb(gives_rights=True)

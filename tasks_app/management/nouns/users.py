@@ -1,6 +1,6 @@
 """`manage.py a2a users`: accounts of operators with their roles and their reach, as JSON lines."""
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +24,8 @@ from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.roles import ROLES
 
+_ONE_ROLE = f"a role: {', '.join(ROLES)}, or a group that was made here"
+
 
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -31,7 +33,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     make = verbs.add_parser("make", help="make an operator with a random password, which is printed once")
     make.add_argument("name", type=read_user_name, help="the name to log in with")
     make.add_argument(
-        "--role", action="append", choices=ROLES, default=[], help="a role; may be given several times; none by default"
+        "--role", action="append", type=read_text, default=[], help=f"{_ONE_ROLE}; may be given several times"
     )
     make.add_argument("--email", type=read_email, default="", help="the address of the operator; empty by default")
     _add_reach(make)
@@ -53,9 +55,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
             parser.add_argument(
                 "roles",
                 nargs="*",
-                type=_read_role,  # With choices, argparse checks the empty list of no roles, too, and names it.
+                type=read_text,
                 metavar="role",
-                help=f"a role; several may be given; one of {', '.join(ROLES)}",
+                help=f"{_ONE_ROLE}; several may be given",
             )
             parser.add_argument("--none", action="store_true", help="take all roles away")
         if verb == "reach":
@@ -64,12 +66,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
         if verb == "link":
             _add_link(parser)
         add_operator(parser)
-
-
-def _read_role(text: str) -> str:
-    if text not in ROLES:
-        raise ArgumentTypeError(f"must be one of {', '.join(ROLES)}, not {text[:70]!r}")
-    return text
 
 
 def _add_link(parser: ArgumentParser) -> None:
