@@ -60,8 +60,10 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     segment: ClassVar[str]
     """The segment of the path."""
     model: ClassVar[type[Model]]
-    filters: ClassVar[Mapping[str, str]] = {}
-    """The query parameters of the list with the columns that they compare, each with an index."""
+    filters: ClassVar[dict[str, str]] = {}
+    """The query parameters of the list with the columns that they compare, each with an index or in a short table."""
+    bounded: ClassVar[dict[str, str]] = {}
+    """Those whose columns have no index although the table is long: they need `since`, which bounds what is read."""
     few: ClassVar[Mapping[str, Sequence[str]]] = {}
     """All values of query parameters that have few, and whose columns do not list them as choices."""
     moment: ClassVar[str] = "created_at"
@@ -107,6 +109,8 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
         since, until = (_time_of(values, name) for name in WINDOW)
         if since and until and since >= until:
             raise ValidationError({"since": "must be earlier than until"})
+        if not since and (unbounded := sorted(set(self.bounded) & set(values))):
+            raise ValidationError(dict.fromkeys(unbounded, "needs `since` as well: no index has it"))
         for name, value in values.items():
             if (choices := self.choices_of(name)) and value not in choices:
                 names = ", ".join(choice or "empty" for choice in choices)
@@ -117,12 +121,12 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     def parameters(cls) -> tuple[str, ...]:
         """Return the query parameters of the list."""
         has_moment = any(field.name == cls.moment for field in cls.model._meta.concrete_fields)
-        return (*cls.filters, *WINDOW) if has_moment else tuple(cls.filters)
+        return (*cls.filters, *cls.bounded, *WINDOW) if has_moment else tuple(cls.filters)
 
     @classmethod
     def choices_of(cls, name: str) -> tuple[str, ...]:
         """Return all values that a query parameter may have; none if it may have any."""
-        column = cls.filters.get(name)
+        column = (cls.filters | cls.bounded).get(name)
         if name in cls.few or column is None or "__" in column:
             return tuple(cls.few.get(name, ()))
         return tuple(str(value) for value, _ in getattr(cls.model._meta.get_field(column), "flatchoices", ()))
@@ -130,7 +134,8 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         """Return the rows with these values of the query parameters."""
         try:
-            return lookup.filter_by(rows, **{self.filters[name]: value for name, value in values.items()})
+            filters = self.filters | self.bounded
+            return lookup.filter_by(rows, **{filters[name]: value for name, value in values.items()})
         except ValueError:
             raise ValidationError(dict.fromkeys(values, "is not a value of this column")) from None
 

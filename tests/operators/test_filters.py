@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.contrib.admin.sites import site
+from django.contrib.auth.models import User
 
 from tasks_app.api.resources import RESOURCES
 from tasks_app.models import Exchange
@@ -24,6 +26,10 @@ def test_parameters_with_few_values_are_those_of_states_and_kinds() -> None:
         ("shared-streams", "state"),
         ("slack-questions", "state"),
         ("tasks", "state"),
+        ("users", "is_active"),
+        ("users", "is_staff"),
+        ("users", "is_superuser"),
+        ("webhooks", "state"),
         ("workflows", "state"),
     }
 
@@ -31,9 +37,10 @@ def test_parameters_with_few_values_are_those_of_states_and_kinds() -> None:
 @pytest.mark.parametrize(("resource", "name"), FEW, ids=lambda each: getattr(each, "segment", each))
 def test_a_value_that_no_row_can_have_is_refused(resource: Any, name: str) -> None:
     robot, path = program(ADMINISTRATOR), f"{resource.segment}/"
+    since = {"since": "2026-11-22T12:00:00Z"} if name in resource.bounded else {}
     for value in resource.choices_of(name):
-        assert robot.get(path, **{name: value}).status_code == 200
-    answer = robot.get(path, **{name: "nonsense"})
+        assert robot.get(path, **since, **{name: value}).status_code == 200
+    answer = robot.get(path, **since, **{name: "nonsense"})
     assert answer.status_code == 400
     (error,) = answer.json()["errors"]
     assert error["where"] == f"/{name}"
@@ -41,6 +48,53 @@ def test_a_value_that_no_row_can_have_is_refused(resource: Any, name: str) -> No
     paths = robot.get("openapi.json").json()["paths"]
     schemas = {each["name"]: each["schema"] for each in paths[f"/api/v1/{path}"]["get"]["parameters"]}
     assert schemas[name]["enum"] == list(resource.choices_of(name))
+
+
+SPELLED = {"http_status": "status", "caller__name": "caller", "owner_id": "owner"}
+"""The parameters of the admin that have another name in the operators' API."""
+TIMES = {"created": {"since", "until"}, "day": {"since", "until"}, "expires": {"since", "until"}}
+"""The parameters in place of the admin's choices of times."""
+
+
+def test_lists_have_a_parameter_for_each_filter_of_the_admin() -> None:
+    lists = {resource.model: resource for resource in RESOURCES}
+    filtered = {model: options for model, options in site._registry.items() if options.list_filter}
+    assert Exchange in filtered
+    for model, options in filtered.items():
+        names = [getattr(each, "parameter_name", each) for each in options.list_filter]
+        wanted = set().union(*(TIMES.get(name, {SPELLED.get(name, name)}) for name in names))
+        assert wanted <= set(lists[model].parameters()), model
+
+
+def test_each_column_of_a_call_can_be_a_parameter(olga: Any) -> None:
+    robot = program(ADMINISTRATOR)
+    rest = exchange(olga, door="rest", dialect="a2a-0.3", method="GetTask", http_status=404, peer="203.0.113.7")
+    exchange(None)
+    since = "2020-01-01T00:00:00Z"
+    values = {"door": "rest", "dialect": "a2a-0.3", "method": "GetTask", "status": "404", "caller": "olga"}
+    for name, value in (values | {"peer": "203.0.113.7"}).items():
+        rows = robot.get("exchanges/", since=since, **{name: value}).json()["results"]
+        assert [row["id"] for row in rows] == [rest.pk], name
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [(resource, name) for resource in RESOURCES for name in resource.bounded],
+    ids=lambda each: getattr(each, "segment", each),
+)
+def test_a_parameter_without_an_index_needs_a_time(resource: Any, name: str) -> None:
+    value = (resource.choices_of(name) or ("1",))[0]
+    robot, path = program(ADMINISTRATOR), f"{resource.segment}/"
+    answer = robot.get(path, **{name: value})
+    assert (answer.status_code, answer.json()["errors"][0]["where"]) == (400, f"/{name}")
+    assert robot.get(path, since="2026-11-22T12:00:00Z", **{name: value}).status_code == 200
+
+
+def test_users_are_listed_by_whether_they_may_log_in() -> None:
+    robot = program(ADMINISTRATOR)
+    User.objects.create_user("gone", is_active=False)
+    assert [row["username"] for row in robot.get("users/", is_active="false").json()["results"]] == ["gone"]
+    assert "gone" not in {row["username"] for row in robot.get("users/", is_active="true").json()["results"]}
 
 
 def test_calls_without_an_answer_have_an_empty_outcome(olga: Any) -> None:
@@ -64,7 +118,8 @@ def test_a_window_that_ends_before_it_begins_is_refused() -> None:
 def test_any_value_of_a_parameter_has_an_answer(resource: Any, value: str) -> None:
     robot = program(ADMINISTRATOR)
     for name in resource.parameters():
-        answer = robot.get(f"{resource.segment}/", **{name: value})
+        bounds = {"since": "2026-11-22T12:00:00Z"} if name in resource.bounded else {}
+        answer = robot.get(f"{resource.segment}/", **bounds | {name: value})
         assert answer.status_code in {200, 400}, (name, answer.content)
         if answer.status_code == 200:
             assert answer.json()["results"] == [], name

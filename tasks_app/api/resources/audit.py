@@ -44,6 +44,7 @@ class Entries(Exported):
     model = AuditEntry
     serializer_class = EntryRow
     filters = {"task_id": "task_id", "caller_id": "caller_id", "credential": "credential", "peer": "peer"}
+    bounded = {"method": "method", "outcome": "outcome", "caller": "caller"}
 
 
 class RefusedRow(Row):
@@ -57,4 +58,4 @@ class Refused(Exported):
     model = RefusedCalls
     moment = "hour"
     serializer_class = RefusedRow
-    filters = {"credential": "credential", "reason": "reason"}
+    filters = {"credential": "credential", "caller": "caller", "reason": "reason"}

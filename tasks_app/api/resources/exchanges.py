@@ -30,6 +30,9 @@ class Exchanges(Resource):
     model = Exchange
     serializer_class = ExchangeRow
     filters = {"outcome": "outcome", "task_id": "task_id"}
+    bounded = {"status": "http_status", "caller": "caller__name"} | {
+        name: name for name in ("method", "door", "dialect", "peer")
+    }
     few = {"outcome": (*Exchange.OUTCOMES, "")}  # It is empty while no answer is recorded.
 
     def rows(self) -> Any:

@@ -47,6 +47,7 @@ class Tasks(Resource):
     model = Task
     serializer_class = TaskRow
     filters = {"state": "state"}
+    bounded = {"agent": "agent"}
 
     def rows(self) -> Any:
         return Task.objects.select_related("tenant", "owner").defer(*LARGE)

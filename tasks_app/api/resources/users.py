@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 
@@ -15,6 +16,8 @@ from tasks_app.operators.reach import reach_of
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import LONGEST_EMAIL
 
+FLAGS = ("is_active", "is_staff", "is_superuser")
+"""The columns that are true or false."""
 REACH = frozenset({"tenants", "all_tenants", "agents"})
 """The members of a reach."""
 
@@ -60,7 +63,12 @@ class Users(Resource):
     model = User
     moment = "date_joined"
     serializer_class = UserRow
-    filters = {"username": "username"}
+    filters = {"username": "username"} | {name: name for name in FLAGS}
+    few = dict.fromkeys(FLAGS, ("true", "false"))
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        flags = {name: values.pop(name) == "true" for name in FLAGS if name in values}
+        return super().select(rows.filter(**flags), values)
 
     def get_object(self) -> User:
         user: User = super().get_object()

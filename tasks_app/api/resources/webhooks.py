@@ -33,6 +33,7 @@ class Webhooks(Resource):
     serializer_class = WebhookRow
     # key__id is the column key_id, compared as a number: one that is too large for it finds nothing, and is no fault.
     filters = {"task_id": "task_id", "host": "host", "key_id": "key__id", "caller_credential": "caller_credential"}
+    bounded = {"state": "state"}
 
     @verb()
     def disable(self, row: Webhook, values: dict[str, Any], operator: Operator) -> None:
