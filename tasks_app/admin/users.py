@@ -20,6 +20,8 @@ from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorReach
 from tasks_app.operators import reach, second_factor, users
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.groups import names_of
+from tasks_app.operators.roles import ROLES
 
 admin.site.unregister([User, Group])
 
@@ -49,13 +51,26 @@ class Audited(Selecting):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Show the form, or save it, unless then no operator could give roles any more."""
+
+        def view() -> HttpResponse:
+            row = self.get_object(request, unquote(object_id)) if object_id else None
+            request.former = self.read_values(row) if row else {}  # type: ignore[attr-defined]  # for log_change
+            return super(Audited, self).changeform_view(request, object_id, form_url, extra_context)
+
+        return self._keep_a_giver(request, view)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Ask for the confirmation, or delete, unless then no operator could give roles any more."""
+        return self._keep_a_giver(request, lambda: super(Audited, self).delete_view(request, object_id, extra_context))
+
+    def _keep_a_giver(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
         if request.method != "POST":
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return view()
         try:
             with users.keeping_a_giver(read_operator(request)):
-                row = self.get_object(request, unquote(object_id)) if object_id else None
-                request.former = self.read_values(row) if row else {}  # type: ignore[attr-defined]  # for log_change
-                return super().changeform_view(request, object_id, form_url, extra_context)
+                return view()
         except users.UserRefused as refusal:
             list(messages.get_messages(request))  # Reading drops the message of success, which is not true any more.
             self.message_user(request, str(refusal), messages.ERROR)
@@ -138,7 +153,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         columns = ("email", "first_name", "last_name", "is_active", "is_staff", "is_superuser")
         values = {name: getattr(obj, name) for name in columns}
         groups = sorted(Group.objects.filter(user=obj).values_list("name", flat=True))
-        return values | {"groups": groups, "permissions": _names(obj.user_permissions)} | users.describe_reach(obj)
+        return values | {"groups": groups, "permissions": names_of(obj.user_permissions)} | users.describe_reach(obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         # Roles are given by administrators, but only a superuser makes another, or gives single permissions. A name
@@ -234,9 +249,12 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
 @admin.register(Group)
 class OperatorGroupAdmin(Audited, GroupAdmin):
     def read_values(self, obj: Group) -> dict[str, Any]:
-        return {"name": obj.name, "permissions": _names(obj.permissions)}
+        return {"name": obj.name, "permissions": names_of(obj.permissions)}
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        # Only the page of a group refuses to delete the last one that lets operators give roles.
+        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
-def _names(permissions: Any) -> list[str]:
-    """Return permissions by their names, such as tasks_app.view_task."""
-    return sorted(f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # `migrate` would make it again.
+        return super().has_delete_permission(request, obj) and not (obj is not None and obj.name in ROLES)

@@ -63,7 +63,8 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     filters: ClassVar[dict[str, str]] = {}
     """The query parameters of the list with the columns that they compare, each with an index or in a short table."""
     bounded: ClassVar[dict[str, str]] = {}
-    """Those whose columns have no index although the table is long: they need `since`, which bounds what is read."""
+    """The query parameters whose columns are in a long table and have no index. They need `since`, which bounds what is
+    read."""
     few: ClassVar[Mapping[str, Sequence[str]]] = {}
     """All values of query parameters that have few, and whose columns do not list them as choices."""
     moment: ClassVar[str] = "created_at"

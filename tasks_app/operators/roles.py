@@ -21,7 +21,10 @@ _OF_AGENTS = frozenset({"task", "webhook", "delivery", "batch"})
 """The tables whose rows belong to an agent."""
 _RECORDS = frozenset({"act", "auditentry", "refusedcalls", "refusals", "wronglogins", "operatortoken", "operatorreach"})
 """The tables that tell who did what."""
-_ALL_OF_AUTH = frozenset(f"auth.{verb}_{model}" for model in ("user", "group") for verb in ("add", "change", "view"))
+_ALL_OF_AUTH = frozenset(
+    {"auth.delete_group"}
+    | {f"auth.{verb}_{model}" for model in ("user", "group") for verb in ("add", "change", "view")}
+)
 
 
 def _may(verb: str, models: Iterable[str]) -> frozenset[str]:

@@ -326,7 +326,7 @@ def test_an_operator_is_made_given_roles_and_disabled(olga: Principal) -> None:
     problem(robot.post("users/", username="tom"), 400)
     problem(robot.post("users/", username="a b!"), 400)
     problem(robot.post(f"{path}/role/", roles=["god"]), 400)
-    problem(robot.post(f"{path}/reach/", tenants=["nowhere"]), 409)
+    problem(robot.post(f"{path}/reach/", tenants=["nowhere"]), 400)
     verbs = list(Act.objects.filter(kind="user").order_by("pk").values_list("verb", flat=True))
     assert verbs[-5:] == ["make", "role", "reach", "password", "disable"]
 

@@ -21,14 +21,17 @@ from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.memory import MEMORY
 from tasks_app.management.nouns.operators import OPERATORS
 from tasks_app.management.nouns.permissions import PERMISSIONS
+from tasks_app.management.nouns.principals import PRINCIPALS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.receivers import RECEIVERS
 from tasks_app.management.nouns.reference import REFERENCE
 from tasks_app.management.nouns.refusals import REFUSALS
 from tasks_app.management.nouns.relays import RELAYS
+from tasks_app.management.nouns.roles import ROLES
 from tasks_app.management.nouns.shared_streams import SHARED_STREAMS
 from tasks_app.management.nouns.slack import SLACK
+from tasks_app.management.nouns.tenants import TENANTS
 from tasks_app.management.nouns.usage import USAGE
 from tasks_app.management.nouns.users import USERS
 from tasks_app.management.nouns.workflows import WORKFLOWS
@@ -50,14 +53,17 @@ OPERATING: dict[str, Noun] = {
     "memory": MEMORY,
     "operators": OPERATORS,
     "permissions": PERMISSIONS,
+    "principals": PRINCIPALS,
     "processes": PROCESSES,
     "purge": PURGE,
     "receivers": RECEIVERS,
     "reference": REFERENCE,
     "refusals": REFUSALS,
     "relays": RELAYS,
+    "roles": ROLES,
     "shared-streams": SHARED_STREAMS,
     "slack": SLACK,
+    "tenants": TENANTS,
     "usage": USAGE,
     "users": USERS,
     "workflows": WORKFLOWS,

@@ -1,0 +1,121 @@
+"""Roles that a deployment makes: by command, in the admin and over JSON alike."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.models import Act
+from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, ROLES
+from tasks_app.operators.users import NamedReach
+from tests.operators.people import operator, program
+from tests.support.commands import printed, run
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+WATCH = ["tasks_app.view_exchange", "tasks_app.view_task"]
+
+
+def role_of_command() -> dict[str, Any]:
+    """Make a role, change it, and return it as it is listed."""
+    printed("a2a", "roles", "make", "watch", *WATCH)
+    printed("a2a", "roles", "change", "watch", WATCH[1])
+    return printed("a2a", "roles", "list", "--limit", "1")[0]
+
+
+def role_of_program() -> dict[str, Any]:
+    robot = program(ADMINISTRATOR)
+    role = robot.post("roles/", name="watch", permissions=WATCH).json()
+    robot.post(f"roles/{role['id']}/change/", permissions=WATCH[1:])
+    (row,) = robot.get("roles/", name="watch").json()["results"]
+    assert row == robot.get(f"roles/{role['id']}/").json()
+    return dict(row)
+
+
+@pytest.mark.parametrize("make", [role_of_command, role_of_program])
+def test_a_role_is_made_and_changed_and_what_it_permits_counts(make: Any) -> None:
+    role = make()
+    assert (role["name"], role["permissions"]) == ("watch", WATCH[1:])
+    assert list(Act.objects.filter(kind="group").order_by("pk").values_list("verb", flat=True)) == ["make", "change"]
+    robot = program("watch")
+    assert robot.get("tasks/").status_code == 200
+    assert robot.get("exchanges/").status_code == 403
+
+
+def test_a_role_is_removed_and_the_servers_own_stay() -> None:
+    Group.objects.create(name="watch")
+    ada = User.objects.create_superuser("ada")
+    olaf = operator("watch", OPERATOR)
+    client = Client()
+    client.force_login(ada)
+    for name in ROLES:
+        assert "stays" in run("a2a", "roles", "remove", name).errors
+        page = client.post(reverse("admin:auth_group_delete", args=[Group.objects.get(name=name).pk]), {"post": "yes"})
+        assert page.status_code == 403
+    (removed,) = printed("a2a", "roles", "remove", "watch")
+    assert removed["name"] == "watch"
+    assert list(Group.objects.order_by("name").values_list("name", flat=True)) == sorted(ROLES)
+    assert [group.name for group in olaf.groups.all()] == [OPERATOR]
+
+
+def test_a_role_needs_a_new_name_and_permissions_that_exist() -> None:
+    robot = program(ADMINISTRATOR)
+    for name, permissions, member in (
+        (OPERATOR, WATCH, "name"),
+        ("", WATCH, "name"),
+        ("x" * 151, WATCH, "name"),
+        ("wa\ntch", WATCH, "name"),
+        ("watch", ["tasks_app.view_everything"], "permissions"),
+        ("watch", ["view_task"], "permissions"),
+        ("watch", "tasks_app.view_task", "permissions"),
+    ):
+        answer = robot.post("roles/", name=name, permissions=permissions)
+        assert answer.status_code == 400, (name, permissions)
+        assert answer.json()["errors"][0]["where"].startswith(f"/{member}")
+    assert "There is no permission 'view_task'" in run("a2a", "roles", "make", "watch", "view_task").errors
+    assert "There is a role 'operator' already" in run("a2a", "roles", "make", OPERATOR, *WATCH).errors
+    assert "There is no role 'watch'" in run("a2a", "roles", "change", "watch", *WATCH).errors
+    assert Group.objects.count() == len(ROLES)
+
+
+def test_only_an_administrator_of_every_tenant_makes_roles() -> None:
+    assert program(OPERATOR).post("roles/", name="watch", permissions=WATCH).status_code == 403
+    limited = program(ADMINISTRATOR, reach=NamedReach(agents=["story"]))
+    assert limited.post("roles/", name="watch", permissions=WATCH).status_code == 403
+    careful = program(ADMINISTRATOR, administers=False)
+    assert careful.post("roles/", name="watch", permissions=WATCH).status_code == 403
+
+
+def test_the_last_role_that_gives_roles_keeps_its_permissions() -> None:
+    printed("a2a", "roles", "make", "giver", "auth.change_user", "auth.change_group", "auth.view_group")
+    role = Group.objects.get(name="giver")
+    answer = program("giver").post(f"roles/{role.pk}/change/", permissions=WATCH)
+    assert (answer.status_code, role.permissions.count()) == (409, 3)
+    assert "no operator could give roles" in answer.json()["detail"]
+
+
+def test_the_last_role_that_gives_roles_is_not_deleted_at_any_door() -> None:
+    names = ("view_user", "change_user", "view_group", "delete_group")
+    printed("a2a", "roles", "make", "giver", *(f"auth.{name}" for name in names))
+    role, robot = Group.objects.get(name="giver"), program("giver")
+    client = Client()
+    client.force_login(robot.user)
+    assert robot.post(f"roles/{role.pk}/remove/").status_code == 409
+    page = client.post(reverse("admin:auth_group_delete", args=[role.pk]), {"post": "yes"}, follow=True)
+    assert "no operator could give roles" in page.content.decode()
+    form = {"action": "delete_selected", "_selected_action": [role.pk], "post": "yes"}
+    client.post(reverse("admin:auth_group_changelist"), form)
+    assert Group.objects.filter(name="giver").exists()
+    operator(ADMINISTRATOR)
+    client.post(reverse("admin:auth_group_delete", args=[role.pk]), {"post": "yes"})
+    assert not Group.objects.filter(name="giver").exists()
+
+
+def test_principals_and_tenants_are_listed() -> None:
+    printed("a2a", "keys", "create", "pia", "--tenant", "acme")
+    printed("a2a", "keys", "create", "tom")
+    assert [row["name"] for row in printed("a2a", "tenants", "list")] == ["default", "acme"]
+    (row,) = printed("a2a", "principals", "list", "--tenant", "acme")
+    assert (row["name"], row["tenant"]) == ("pia", "acme")
+    assert [row["name"] for row in printed("a2a", "principals", "list")] == ["tom", "pia"]
