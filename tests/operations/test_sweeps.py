@@ -39,7 +39,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, settings: Any) -> tuple[Sweeper, Cloc
     time, done, found = Clock(100.0), [], Sweeper()
     monkeypatch.setattr(sweeps, "time", time)
     monkeypatch.setattr(sweeps, "reclaim_tasks", lambda renew: done.append("judged"))
-    for name in ("process_row", "hints", "recorder", "restart_pauses"):
+    for name in ("process_row", "hints", "limits", "recorder", "restart_pauses"):
         monkeypatch.setattr(sweeps, name, Mock())
     monkeypatch.setattr(sweeps, "clock_doubts", lambda: ["nothing is deleted here"])
     found.renew = lambda: done.append("renewed")
@@ -117,6 +117,7 @@ def test_a_clock_that_is_set_within_a_sweep_is_no_reason_to_judge(
 
 
 @pytest.mark.storage
+@pytest.mark.usefixtures("lanes")
 @pytest.mark.django_db(transaction=True)
 def test_a_database_that_hung_is_no_reason_to_judge(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     create_many([creation(owner, "k")])
