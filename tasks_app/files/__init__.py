@@ -6,7 +6,7 @@ without a row after a day belong to a transaction that was never committed, and 
 
 from tasks_app.files.deleting import sweep
 from tasks_app.files.links import find_problem, link_to, with_links
-from tasks_app.files.storage import FindFile, path_of, run_files, storage
+from tasks_app.files.storage import FindFile, outage, path_of, run_files, storage
 from tasks_app.files.storing import StoredParts, TooLarge, deletion_of, has_large, store_action, storing_of
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "find_problem",
     "has_large",
     "link_to",
+    "outage",
     "path_of",
     "run_files",
     "storage",

@@ -1,5 +1,6 @@
 """The storage of files, and reading from it."""
 
+import time
 from collections.abc import Sequence
 from typing import Generic, Self
 
@@ -10,6 +11,9 @@ from a2a.files import id_of
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, R, Work
 from tasks_app.models import File
+
+MEMORY_SECONDS = 600.0
+"""Seconds for which a file that was not stored is reported. No other one may come."""
 
 
 class DoWithFiles(Do[R], Generic[R], frozen=True):
@@ -28,6 +32,24 @@ class DoWithFiles(Do[R], Generic[R], frozen=True):
 
 def storage() -> Storage:
     return storages["files"]
+
+
+class Outage:
+    """An outage of the storage, as far as this process knows."""
+
+    def __init__(self) -> None:
+        self.failed_at: float | None = None
+        """The time of the last failure on the monotonic clock; None if a file was stored since."""
+
+    def troubles(self) -> list[str]:
+        """Return a sentence while the last file could not be stored, until it is long ago."""
+        if self.failed_at is None or (age := time.monotonic() - self.failed_at) > MEMORY_SECONDS:
+            return []
+        return [f"files: the storage did not take the last file, {age:.0f} s ago; see the log"]
+
+
+outage = Outage()
+"""The outage of the storage for this process."""
 
 
 def path_of(file_id: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -18,7 +19,7 @@ from a2a.types import Part
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import FileRow
-from tasks_app.files.storage import DoWithFiles, path_of, storage
+from tasks_app.files.storage import DoWithFiles, outage, path_of, storage
 from tasks_app.models import File
 
 
@@ -72,8 +73,11 @@ def store_large_parts(parts: tuple[Part, ...], task_id: str = "", besides: int =
             out[place], row = _store(parts[place], task_id)
             rows.append(row)
     except BaseException:
+        outage.failed_at = time.monotonic()
         _delete(rows)
         raise
+    if rows:
+        outage.failed_at = None
     return StoredParts(tuple(out), rows)
 
 

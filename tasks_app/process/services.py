@@ -13,7 +13,7 @@ from typing import Literal, Protocol, assert_never
 
 from django.conf import settings
 
-from tasks_app import webhooks
+from tasks_app import files, webhooks
 from tasks_app.agent_files import folder
 from tasks_app.batches import rows as batch_rows
 from tasks_app.database.bridge import bridge
@@ -140,7 +140,7 @@ def troubles() -> list[str]:
     hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf, limits.bank.trouble) if trouble]
     ended = [service.title for service in _running if isinstance(service, Routine) and service.has_ended]
     routines = [f"{title}: its thread has ended; restart the process" for title in ended]
-    return [*hints, *routines, *runner.troubles(), *doors.troubles()]
+    return [*hints, *routines, *runner.troubles(), *doors.troubles(), *files.outage.troubles()]
 
 
 trouble_sources.extend((troubles, recorder.troubles, folder.troubles))

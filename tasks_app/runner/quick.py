@@ -20,7 +20,7 @@ from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
 from tasks_app.database.rows import FileRow, RunRow
-from tasks_app.files import has_large, store_action
+from tasks_app.files import TooLarge, has_large, store_action
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.runner.driver import Driver
@@ -28,6 +28,7 @@ from tasks_app.runner.failures import explain, failed_row, judge_safely, reason_
 from tasks_app.runner.growth import added_size, check_growth
 from tasks_app.runner.places import NoPlace, Places
 from tasks_app.runner.play import Accept, play
+from tasks_app.runner.stopped import FileRefused
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -139,7 +140,12 @@ async def play_quickly(run: Run, owner_id: int) -> Played:
 
     async def accept(action: Action) -> None:
         if has_large(action.parts) and not run.cancelled:
-            action, rows = await store_action(action, "", played.files)
+            try:
+                action, rows = await store_action(action, "", played.files)
+            except TooLarge:
+                raise
+            except Exception as error:  # an operator chooses the storage, and it may raise anything
+                raise FileRefused(str(error)) from error
             played.files += rows
         if run.cancelled:
             raise asyncio.CancelledError  # An action beyond the time is dropped, and its generator ends.

@@ -1,6 +1,7 @@
 """Files that are too large, or whose storage fails."""
 
 import logging
+import time
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -10,10 +11,12 @@ from django.core.files.storage import storages
 
 from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable, UnsupportedOperation
 from a2a.types import Part, PushConfig, Task
+from tasks_app.files.storage import MEMORY_SECONDS, outage
 from tasks_app.models import File
 from tasks_app.models import Task as TaskRow
 from tasks_app.operations.send import create_task
 from tasks_app.runner import store
+from tasks_app.upkeep.processes import troubles
 from tests.conftest import Person
 from tests.operations.asking import data, message, send, sent
 from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
@@ -146,6 +149,31 @@ def test_a_result_that_no_storage_takes_for_a_lease_fails_and_says_so(
     assert task.status.state == "failed"
     assert text_of_status(task).startswith("A file of the result could not be stored. Reference: ")
     assert not rows()
+
+
+def test_a_quick_agent_whose_file_is_not_stored_says_so_and_the_process_has_a_trouble(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, saves = type(storages["files"]), iter([storages["files"]._save])
+
+    def save_once(_: Any, *arguments: Any) -> Any:
+        if save := next(saves, None):
+            return save(*arguments)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kind, "_save", save_once)
+    task = sent(owner, message(parts=(PDF,)), "quick-files")
+    assert task.status.state == "failed"
+    assert text_of_status(task).startswith("A file of the result could not be stored. Reference: ")
+    assert [sentence for sentence in troubles() if sentence.startswith("files: the storage did not take the last file")]
+    monkeypatch.undo()
+    assert sent(owner, message(parts=(PDF,)), "quick-files").status.state == "completed"
+    assert not [sentence for sentence in troubles() if sentence.startswith("files:")]
+
+
+def test_a_storage_that_failed_long_ago_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "failed_at", time.monotonic() - MEMORY_SECONDS - 1)
+    assert outage.troubles() == []
 
 
 def test_a_caller_cannot_refer_to_a_file(owner: Person) -> None:
