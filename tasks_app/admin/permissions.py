@@ -33,16 +33,13 @@ class PermissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         if "tenant" in self.fields:
             self.fields["tenant"].required = False
 
-    def clean_pattern(self) -> str:
-        pattern = str(self.cleaned_data["pattern"])
-        try:
-            check_pattern(pattern)
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from None
-        return pattern
-
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
+        if {"kind", "pattern"} <= values.keys():
+            try:
+                check_pattern(values["kind"], values["pattern"])
+            except ValueError as error:
+                self.add_error("pattern", str(error))
         if values.get("principal"):
             values["tenant"] = values["principal"].tenant
         elif not values.get("tenant"):

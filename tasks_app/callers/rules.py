@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from a2a.workflows import PHASES
 from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import Principal
 
@@ -50,14 +51,16 @@ def permit(rules: Rules, kind: Kind, name: str) -> bool:
     return not of_kind or (bool(matching) and all(matching))
 
 
-def check_pattern(pattern: str) -> None:
-    """Check that a text can be a pattern. Raises ValueError."""
+def check_pattern(kind: Kind, pattern: str) -> None:
+    """Check that a text can be a pattern of a kind. Raises WrongValue."""
     if not (1 <= len(pattern) <= LONGEST and pattern.isprintable()):
         raise WrongValue("pattern", f"a pattern must have 1 to {LONGEST} printable characters")
     if "*" in pattern[:-1]:
         raise WrongValue(
             "pattern", f"a pattern is a name, or the beginning of names and one asterisk at its end: {pattern!r}"
         )
+    if kind == "phase" and not any(Rule(True, kind, pattern).matches(phase) for phase in PHASES):
+        raise WrongValue("pattern", f"no phase matches {pattern!r}: the phases are {', '.join(PHASES)}")
 
 
 def rules_of(principal: Principal) -> Rules:

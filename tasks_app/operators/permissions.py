@@ -22,7 +22,7 @@ def set_permission(to: Principal | Tenant, kind: Kind, pattern: str, *, allows: 
     if kind not in KINDS:
         raise ValueError(f"the kinds are {', '.join(KINDS)}: {kind!r}")
     pattern = pattern.strip(" ")  # A rule with spaces around a name would deny nothing.
-    check_pattern(pattern)
+    check_pattern(kind, pattern)
     with transaction.atomic():
         _lock(to)
         rows = _rows_of(to)

@@ -64,6 +64,8 @@ def test_spaces_around_a_pattern_do_not_count(owner: Person) -> None:
         (("allow", "nobody", "agent", "x", "--tenant", "home"), "The tenant 'home' has no principal 'nobody'"),
         (("allow", "owner", "agent", "a*b", "--tenant", "home"), "one asterisk at its end"),
         (("allow", "owner", "tool", "x", "--tenant", "home"), "invalid choice: 'tool'"),
+        (("deny", "owner", "phase", "deploy", "--tenant", "home"), "phases are specification, pseudocode, archi"),
+        (("deny", "owner", "phase", "build-*", "--tenant", "home"), "No phase matches 'build-\\*'"),
         (("remove", "77"), "no permission with the id 77"),
     ],
 )
@@ -102,6 +104,7 @@ def test_the_admin_adds_and_removes(admin: Client, owner: Person) -> None:
     [
         ({"pattern": "x"}, "Choose a principal, or a tenant"),
         ({"pattern": "a*b", "tenant": "1"}, "one asterisk at its end"),
+        ({"pattern": "deploy", "kind": "phase", "tenant": "1"}, "no phase matches"),
         ({"pattern": "x", "kind": "tool"}, "tool is not one of the available choices"),
     ],
 )
@@ -137,7 +140,7 @@ def test_a_viewer_of_permissions_changes_none(client: Client, owner: Person) -> 
 
 def test_the_api_allows_denies_lists_and_removes(owner: Person, stranger: Person) -> None:
     robot = program(ADMINISTRATOR, reach=NamedReach(tenants=["home"]))
-    wish = {"tenant": "home", "principal": "owner", "effect": "deny", "kind": "phase", "pattern": "deploy"}
+    wish = {"tenant": "home", "principal": "owner", "effect": "deny", "kind": "phase", "pattern": "completion"}
     made = robot.post("permissions/", **wish)
     assert made.status_code == 201, made.content
     row = made.json()
@@ -146,10 +149,16 @@ def test_the_api_allows_denies_lists_and_removes(owner: Person, stranger: Person
     assert everyone["principal"] is None
     assert robot.get("permissions/?principal=owner").json()["results"] == [row]
     principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
-    assert rules_of(principal) == (Rule(False, "phase", "deploy"), Rule(True, "phase", "*"))
+    assert rules_of(principal) == (Rule(False, "phase", "completion"), Rule(True, "phase", "*"))
     assert robot.post(f"permissions/{row['id']}/remove/", reason="over").json() == row
     assert robot.post(f"permissions/{row['id']}/remove/").status_code == 404
-    for wrong in ({"pattern": "a*b"}, {"effect": "maybe"}, {"principal": "nobody"}, {"kind": "tool"}):
+    for wrong in (
+        {"pattern": "a*b"},
+        {"pattern": "deploy"},
+        {"effect": "maybe"},
+        {"principal": "nobody"},
+        {"kind": "tool"},
+    ):
         assert robot.post("permissions/", **wish | wrong).status_code == 400
     assert robot.post("permissions/", **wish | {"tenant": "abroad", "principal": "stranger"}).status_code == 403
     assert list(Permission.objects.values_list("pattern", flat=True)) == ["*"]

@@ -56,10 +56,10 @@ def test_without_a_rule_of_a_kind_all_is_permitted_and_with_one_only_what_it_all
     other = KINDS[KINDS.index(kind) - 1]
     owner = ruled(owner, f"deny {other} *")
     check_permission(owner.caller, kind, "anything")
-    owner = ruled(owner, f"allow {kind} build", f"allow {kind} test-*", f"deny {kind} test-slow*")
-    for name in ("build", "test-", "test-fast"):
+    owner = ruled(owner, f"allow {kind} completion", f"allow {kind} spec*", f"deny {kind} specification*")
+    for name in ("completion", "spec", "spec-fast"):
         check_permission(owner.caller, kind, name)
-    for name in ("buil", "build2", "test", "test-slow", "test-slower", "anything", ""):
+    for name in ("completio", "completion2", "spe", "specification", "specifications", "anything", ""):
         with pytest.raises(PermissionDenied) as refused:
             check_permission(owner.caller, kind, name)
         assert refused.value.facts == {"kind": kind, "name": name}

@@ -141,6 +141,14 @@ def test_the_name_of_an_operator_is_as_long_at_each_door() -> None:
     assert "An operator cannot be called ''" in run("a2a", "users", "make", "").errors
 
 
+def test_a_scope_that_opens_nothing_here_is_a_warning() -> None:
+    scopes = "tasks:read acp:tasks:write weather task:write"
+    made = run("a2a", "keys", "create", "pia", "--scopes", scopes)
+    assert (made.code, made.lines[0]["scopes"]) == (0, scopes)
+    assert [line.partition("'")[2].partition("'")[0] for line in made.errors.splitlines()] == ["task:write"]
+    assert run("a2a", "keys", "create", "tom").errors == ""
+
+
 def test_a_group_that_was_made_here_is_a_role_at_each_door() -> None:
     vera = operator(ADMINISTRATOR, name="vera")
     Group.objects.create(name="night watch")
