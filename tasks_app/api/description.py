@@ -107,7 +107,9 @@ def _parameters(resource: type[Resource]) -> list[Json]:
     limit = {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT}
     text: Json = {name: {"type": "string"} for name in (*resource.parameters(), "cursor")}
     text |= {name: {"type": "string", "enum": [*few]} for name in text if (few := resource.choices_of(name))}
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in (text | {"limit": limit}).items()]
+    notes = {name: {"description": "Needs `since`, because no index has it."} for name in resource.bounded}
+    schemas = text | {"limit": limit}
+    return [{"name": name, "in": "query", "schema": each} | notes.get(name, {}) for name, each in schemas.items()]
 
 
 def _pages(resource: type[Resource]) -> list[Json]:

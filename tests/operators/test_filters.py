@@ -88,6 +88,9 @@ def test_a_parameter_without_an_index_needs_a_time(resource: Any, name: str) -> 
     answer = robot.get(path, **{name: value})
     assert (answer.status_code, answer.json()["errors"][0]["where"]) == (400, f"/{name}")
     assert robot.get(path, since="2026-11-22T12:00:00Z", **{name: value}).status_code == 200
+    parameters = robot.get("openapi.json").json()["paths"][f"/api/v1/{path}"]["get"]["parameters"]
+    (described,) = (each for each in parameters if each["name"] == name)
+    assert described["description"].startswith("Needs `since`")
 
 
 def test_users_are_listed_by_whether_they_may_log_in() -> None:
