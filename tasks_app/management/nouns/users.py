@@ -33,7 +33,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     make = verbs.add_parser("make", help="make an operator with a random password, which is printed once")
     make.add_argument("name", type=read_user_name, help="the name to log in with")
     make.add_argument(
-        "--role", action="append", type=read_text, default=[], help=f"{_ONE_ROLE}; may be given several times"
+        "--role",
+        action="append",
+        type=read_text,
+        default=[],
+        help=f"{_ONE_ROLE}; may be given several times; none by default",
     )
     make.add_argument("--email", type=read_email, default="", help="the address of the operator; empty by default")
     _add_reach(make)
