@@ -119,6 +119,12 @@ def renew(batch_id: str) -> bool:
     return bool(rows.update(due_at=_lease(clock.shared())))
 
 
+def give_back(batch_id: str, seconds: float) -> None:
+    """Let any process go on with a batch after that time, behind the batches that are due before."""
+    due_at = clock.shared() + timedelta(seconds=seconds)
+    Batch.objects.filter(pk=batch_id, due_at__isnull=False).update(due_at=due_at)
+
+
 def release_all() -> None:
     """Make every batch that is not over due now. Call it at the start of the only process of an installation."""
     Batch.objects.filter(due_at__isnull=False).update(due_at=clock.shared())

@@ -103,20 +103,33 @@ class Keeper(Rounds):
                     self.followers.pop(task_id, None)
                 own = {turn.id, *step.at_work}
                 self.followers.update(dict.fromkeys(own, event))
-                if not step.has_more:
-                    await self._pause(turn, event, step.pause)
+                if not step.has_more and not await self._pause(turn, event, step.pause):
+                    return
         except Exception:
             log.exception("batch %s waits for another attempt", turn.id)
         finally:
             for task_id in own:
                 self.followers.pop(task_id, None)
 
-    async def _pause(self, turn: Turn, event: asyncio.Event, seconds: float) -> None:
-        """Wait for news, and look without any after a time."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds or settings.A2A_POLL_SECONDS):
-                await event.wait()
-        await ask(partial(rows.renew, turn.id))
+    async def _pause(self, turn: Turn, event: asyncio.Event, seconds: float) -> bool:
+        """Wait for news, and look without any after a time. Return False if the batch has given its place to others.
+
+        It does so while all places are taken. Otherwise batches whose items wait for answers, or for the limits of
+        their owners, would keep out those of all other owners.
+        """
+        rest = seconds or settings.A2A_POLL_SECONDS
+        while True:
+            part = min(rest, settings.A2A_POLL_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(part):
+                    await event.wait()
+            rest -= part
+            if not event.is_set() and len(self.turns) >= AT_ONCE:
+                await ask(partial(rows.give_back, turn.id, rest))
+                return False
+            await ask(partial(rows.renew, turn.id))
+            if event.is_set() or rest <= 0:
+                return True
 
 
 class Step:

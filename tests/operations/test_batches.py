@@ -1,5 +1,6 @@
 """Batches: what is refused, what their items become, the order of results, partial failure, cancellation, a crash."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -33,7 +34,7 @@ from tasks_app.models import Batch, BatchItem, Principal, Task
 from tasks_app.operations import Follow, batch_keeper
 from tasks_app.operations.batch_keeper import advance
 from tasks_app.operators.permissions import set_permission
-from tests.conftest import Person, person, until
+from tests.conftest import SLACK, Person, person, until
 from tests.operations.asking import ask, message, sent, shown
 from tests.operations.money import OPS
 
@@ -153,6 +154,27 @@ def test_no_more_items_are_at_work_than_the_call_says(owner: Person) -> None:
     assert Counter(BatchItem.objects.values_list("state", flat=True)) == {"canceled": 5}
     assert set(Task.objects.filter(agent="gate").values_list("state", flat=True)) == {"canceled"}
     assert Batch.objects.get().due_at is None
+
+
+def test_a_batch_without_news_keeps_no_other_batch_out(
+    owner: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Execute a batch whose item waits for an answer, where there is room for one batch."""
+    monkeypatch.setattr(batch_keeper, "AT_ONCE", 1)
+    waits = execute(owner, "hello", operation="asks").id
+    other = execute(stranger, "hello").id
+    keeper, turns = batch_keeper.Keeper(), list[str]()
+
+    async def keep() -> None:
+        async with asyncio.timeout(SLACK):
+            while turns.count(waits) < 2:
+                await keeper.begin_turns()
+                turns.extend(keeper.turns)
+                await asyncio.gather(*keeper.turns.values())
+
+    asyncio.run(keep())
+    assert turns[:2] == [waits, other]
+    assert Batch.objects.get(pk=waits).due_at is not None
 
 
 def die_before_the_tasks_are_noted(monkeypatch: pytest.MonkeyPatch, *deaths: bool) -> None:
