@@ -56,15 +56,26 @@ class Conductor(Rounds):
         """Write the ends of tasks, and take the steps that are due; return how many of both there were."""
         ended = await settle_ended(bridge.ask)
         due = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
+        limited = set[int]()
         for row in due:
-            await self._take(row)
+            if row.owner_id not in limited and not await self._take(row):
+                limited.add(row.owner_id)
+        if len(due) == AT_ONCE:
+            self.wakeup.set()  # Others may be due behind these.
         return ended + len(due)
 
-    async def _take(self, row: Workflow) -> None:
-        """Begin the next task of an execution. Raises nothing but CancelledError."""
+    async def _take(self, row: Workflow) -> bool:
+        """Begin the next task of an execution. Return False if its owner has reached a limit.
+
+        All executions of that owner then wait: one that tries for itself would only delay those of other owners. Raises
+        nothing but CancelledError.
+        """
         try:
             task_id = await _begin(row)
-        except (RateLimited, Unavailable) as error:
+        except RateLimited as error:
+            await bridge.ask(Do(partial(rows.put_off_owner, row.owner_id, error.retry_after)))
+            return False
+        except Unavailable as error:
             await bridge.ask(Do(partial(rows.put_off, row.pk, error.retry_after)))
         except Error as error:
             await bridge.ask(Do(partial(rows.stop, row.pk, error.message)))
@@ -74,6 +85,7 @@ class Conductor(Rounds):
             if len(self.watched) < WATCHED:
                 self.watched.add(task_id)
             self.wakeup.set()  # The task may have ended already.
+        return True
 
 
 async def _begin(row: Workflow) -> str:

@@ -27,6 +27,8 @@ REST = 60
 """Seconds after which an owner with too many active workflows may try again."""
 MAX_CONTEXT = 128
 """Characters of the id of a workflow's context."""
+TOGETHER = 1_000
+"""Executions of an owner that are put off together."""
 MAX_RESULT = 1_000_000
 """Characters of a result that is stored with the workflow. A larger one is read from its task."""
 
@@ -257,6 +259,17 @@ def put_off(workflow_id: str, seconds: float) -> None:
     """Have the next task of an execution wait for that time."""
     due_at = clock.shared() + timedelta(seconds=seconds)
     Workflow.objects.filter(pk=workflow_id, due_at__isnull=False).update(due_at=due_at)
+
+
+def put_off_owner(owner_id: int, seconds: float) -> None:
+    """Have the next tasks of all executions of an owner wait for that time. A row that another transaction has locked
+    keeps its time."""
+    with transaction.atomic():
+        rows = Workflow.objects.select_for_update(skip_locked=True, no_key=True)
+        rows = rows.filter(owner_id=owner_id, due_at__isnull=False).order_by("due_at")
+        ids = list(rows.values_list("pk", flat=True)[:TOGETHER])
+        due_at = clock.shared() + timedelta(seconds=seconds)
+        Workflow.objects.filter(pk__in=ids).update(due_at=due_at)
 
 
 def take_due(most: int) -> list[Workflow]:

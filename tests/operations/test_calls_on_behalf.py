@@ -1,6 +1,7 @@
 """Messages that operations send in the name of a caller, after its call: they cost as its own, and may do no more."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,6 +118,29 @@ def test_each_phase_of_an_execution_costs_a_message(owner: Person, bucket: None)
     assert (row.phase, row.runs_until) == (Phase.ARCHITECTURE, Phase.COMPLETION)
     assert row.due_at is not None
     assert rest_of(owner) == 5
+
+
+def test_executions_of_a_limited_owner_hold_up_no_other(
+    owner: Person, stranger: Person, bucket: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks_app.operations.conductor.AT_ONCE", 3)
+    for name in "abcdefg":
+        ask(owner, ExecuteWorkflow(workflow=name, message=message(), phase=Phase.SPECIFICATION))
+    due(Workflow)
+    ask(stranger, ExecuteWorkflow(workflow="w", message=message(), phase=Phase.SPECIFICATION))
+
+    async def go_on() -> None:
+        conductor = Conductor()
+        conductor.wakeup.set()
+        while conductor.wakeup.is_set():
+            conductor.wakeup.clear()
+            await conductor.step()
+
+    asyncio.run(go_on())
+    tasks = Counter(Task.objects.values_list("owner_id", flat=True))
+    assert tasks == {owner.caller.owner_id: 2, stranger.caller.owner_id: 1}
+    waits = Workflow.objects.filter(due_at__isnull=False).values_list("due_at", flat=True)
+    assert (len(waits), len(set(waits))) == (5, 1), "one refusal holds for all of them"
 
 
 def test_each_answer_of_a_shared_stream_costs_its_author_a_message(owner: Person, bucket: None) -> None:
