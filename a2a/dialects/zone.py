@@ -107,7 +107,7 @@ def _param_of(field: str) -> str:
 def decode_execute(params: Any) -> Execute:
     """Decode the params of execute_task. Raises InvalidParams."""
     wire = check(params, types.ExecuteParams)
-    thread, wait = wire.get("thread_ts"), wire.get("wait")
+    wait = wire.get("wait")
     parts = [Part(text=wire["text"])]
     parts += [_decode_attachment(item, place) for place, item in enumerate(wire.get("attachments") or ())]
     return Execute(
@@ -116,7 +116,7 @@ def decode_execute(params: Any) -> Execute:
             role=Role.USER,
             parts=tuple(parts),
             task_id=read_id(wire, "task_id") if wire.get("task_id") is not None else None,
-            context_id=context_of(wire["channel"], thread) if thread and not wire.get("task_id") else None,
+            context_id=_context_of(wire),
         ),
         metadata={MARK: {name: wire[name] for name in _FACTS if wire.get(name) is not None}},
         agent=wire.get("agent"),
@@ -126,6 +126,14 @@ def decode_execute(params: Any) -> Execute:
         queued=True,
         secrets={"bot_token": wire["bot_token"]},
     )
+
+
+def _context_of(wire: Json) -> str | None:
+    """Return the id of the context of a call; None for an answer to a question, and for a message without a thread."""
+    if wire.get("task_id"):
+        return None
+    thread = wire.get("thread_ts")
+    return wire.get("conversation") or (context_of(wire["channel"], thread) if thread else None)
 
 
 def context_of(channel: str, thread: str) -> str:

@@ -1,12 +1,14 @@
 """The passage of one message to the execution zone: it is executed there once, and its text comes back as it grows."""
 
 import asyncio
+import hashlib
 import logging
 import random
 from collections.abc import AsyncGenerator
 from time import monotonic
 from typing import Any
 
+import msgspec
 from django.conf import settings
 
 from a2a import errors
@@ -133,6 +135,7 @@ class Passage:
         return (
             {"channel": self.run.caller.name}
             | facts
+            | ({"conversation": self._conversation()} if facts.get("thread_ts") else {})
             | agent
             | ({"attachments": attachments} if files else {})
             | {
@@ -143,6 +146,15 @@ class Passage:
                 "idempotency_key": f"{self.run.task_id}.{run_secrets.key_of('', message.message_id)[:32]}",
             }
         )
+
+    def _conversation(self) -> str:
+        """Return the name of the conversation in the execution zone, the same for all messages of a thread.
+
+        The execution zone knows all callers of this zone by one key, and callers choose the names of their threads. So
+        the name has the caller in it.
+        """
+        names = (self.run.caller.tenant, self.run.caller.name, self.run.context_id)
+        return hashlib.sha256(msgspec.json.encode(names)).hexdigest()
 
     async def _attachment(self, part: Part) -> Json | None:
         """Return a file as an attachment; None for data, which zones do not have."""

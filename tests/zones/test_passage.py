@@ -69,6 +69,17 @@ def test_an_answer_that_comes_after_days_goes_to_the_task_that_asked(owner: Pers
     assert sorted(models.Task.objects.values_list("agent", flat=True)) == ["asks", "execution"]
 
 
+def test_a_thread_is_a_conversation_of_its_caller_in_the_execution_zone(
+    owner: Person, stranger: Person, settings: Any
+) -> None:
+    """Let a caller of another tenant name the thread of the owner: one key stands for both in the execution zone."""
+    settings.A2A_EXECUTION_AGENT = "conversation"
+    for who, words in ((owner, "the secret"), (stranger, "the guess"), (owner, "the rest")):
+        *_, last = answers(who, words, thread="1700000000.1")
+        assert ("the secret" in last.text) is (words == "the rest")
+        assert "the guess" not in last.text
+
+
 @pytest.mark.parametrize(
     ("name", "error"),
     [

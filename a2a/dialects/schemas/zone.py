@@ -36,6 +36,9 @@ class ExecuteParams(Struct, kw_only=True):
     """The caller's id of the whole exchange; that of the task if it is absent."""
     thread_ts: str | None = None
     """The thread of the message. Messages of one thread are one conversation."""
+    conversation: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    """The conversation of the message, in place of the thread. The verification zone names one for each of its callers,
+    because the execution zone knows them all by one key."""
     attachments: list[AttachmentParams] | None = None
     team_id: str | None = None
     user_id: str | None = None
