@@ -58,9 +58,13 @@ class Limits:
         try:
             yield
         except (RateLimited, Unavailable):
-            for purse in self.purses_of(caller):
-                purse.give_back(cost)
+            self.give_back(caller, cost)
             raise
+
+    def give_back(self, caller: Caller, cost: int) -> None:
+        """Give back what was spent for a call of that cost."""
+        for purse in self.purses_of(caller):
+            purse.give_back(cost)
 
     def pay(self, caller: Caller, cost: int) -> bool:
         """Take the cost of a call out of the only bucket of its caller, if no other process need be asked.

@@ -19,7 +19,9 @@ from a2a.requests import SubscribeToTask
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
 from tasks_app.exchanges.lookup import OwnCall, find_own_call
-from tasks_app.operations import authorize
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import LEAST_COST
+from tasks_app.operations import authorize, cost_of
 from tasks_app.transports.call import Call
 from tasks_app.transports.handling import handle
 from tasks_app.transports.http import Refusal, call_of, line_of, refuse
@@ -58,13 +60,24 @@ async def follow_call(request: HttpRequest, call_id: str, agent: str | None = No
 
 
 async def _find(call: Call, call_id: str) -> tuple[OwnCall | None, Exception | None]:
-    """Return the call with the id, or the error of the search, which `handle` reports."""
-    owner = call.caller.owner_id
+    """Return the call with the id, or the error of the search, which `handle` reports.
+
+    The search may read thousands of rows, so it costs as much as the stream. `handle` charges for the call too, so its
+    charge is given back before.
+    """
+    owner, cost = call.caller.owner_id, cost_of(SubscribeToTask)
+    own = None
     try:
         authorize(SubscribeToTask, call.caller)
-        return await bridge.ask(DoSlowly(partial(find_own_call, owner, call_id), owner), departure=call.departure), None
+        await limits.spend(call.caller, cost)
+        try:
+            search = DoSlowly(partial(find_own_call, owner, call_id), owner)
+            own = await bridge.ask(search, departure=call.departure)
+        finally:
+            limits.give_back(call.caller, cost if own and own.task_id else LEAST_COST)
     except Exception as error:  # noqa: BLE001  # handed to the one catch of the doors
         return None, error
+    return own, None
 
 
 def _select(own: OwnCall | None, cause: Exception | None) -> Selection:

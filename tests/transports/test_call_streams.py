@@ -12,7 +12,10 @@ import pytest
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.exchanges import lookup
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import Rate
 from tasks_app.models import Exchange
+from tasks_app.transports import call_streams
 from tests.conftest import NO_TLS, PATIENCE, Person, person
 
 pytestmark = [
@@ -160,3 +163,23 @@ def test_the_record_of_following_has_the_task_and_its_method(owner: Person) -> N
     assert recorder.drain(PATIENCE)
     row = Exchange.objects.get(method="tasks/resubscribe")
     assert (row.task_id, row.rpc_id, row.dialect, row.outcome) == (task["id"], None, "sparc", "stream")
+
+
+def test_a_caller_beyond_its_limit_has_no_calls_searched(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the owner a bucket for two streams that does not fill: each search costs as much, with its stream."""
+    sent(owner, "req-1")
+    searches: list[str] = []
+
+    def search(owner_id: int, call_id: str) -> lookup.OwnCall | None:
+        searches.append(call_id)
+        return lookup.find_own_call(owner_id, call_id)
+
+    monkeypatch.setattr(call_streams, "find_own_call", search)
+    monkeypatch.setitem(limits.rules, ("caller", owner.caller.owner_id), Rate(0.001, 10))
+    limits.forget()
+    assert events(stream(owner, "req-1"))
+    refusal(stream(owner, "none"))
+    for call_id in ("req-1", "none"):
+        refusal(stream(owner, call_id), 429)
+    assert searches == ["req-1", "none"]
+    limits.forget()
