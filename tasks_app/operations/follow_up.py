@@ -129,7 +129,7 @@ async def _webhook(request: SendMessage, context: Context, task_id: str) -> Webh
         return None
     await check_address(request.push_config)
     row = webhook_row(request.push_config, task_id, clock.now(), context.caller)
-    await check_room(request.push_config, row)
+    await check_room(request.push_config, row, context.caller)
     return row
 
 
@@ -141,5 +141,5 @@ async def _answer(request: SendMessage, context: Context, task_id: str, seq: int
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
         return answer_or_wait(request, read)
-    first = await document_as_of(task_id, read.document.context_id, seq)
+    first = await document_as_of(context.caller, task_id, read.document.context_id, seq)
     return Follow(first=first or read.document, history_length=request.history_length)

@@ -36,10 +36,10 @@ async def check_address(config: PushConfig) -> None:
         raise InvalidParams((config.path, str(error))) from None
 
 
-async def check_room(config: PushConfig, row: WebhookRow) -> None:
+async def check_room(config: PushConfig, row: WebhookRow, caller: Caller) -> None:
     """Check that the task has room for another webhook. Raises InvalidParams."""
     others = Webhook.objects.filter(task_id=row.task_id).exclude(state=WebhookState.REMOVED).exclude(name=row.name)
-    if (await DoSlowly(others.count)) >= MAX_WEBHOOKS:
+    if (await DoSlowly(others.count, caller.owner_id)) >= MAX_WEBHOOKS:
         raise InvalidParams(too_many(config))
 
 

@@ -69,7 +69,7 @@ async def repeat(request: SendMessage, context: Context, target: KeyTarget, dige
     message_id = request.message.message_id
     message_seq = await DoSlowly(lambda: seq_of_message(task_id, message_id), context.caller.owner_id)
     seq = min(max(request.after or 1, message_seq), read.document.seq)
-    first = await document_as_of(task_id, read.document.context_id, seq)
+    first = await document_as_of(context.caller, task_id, read.document.context_id, seq)
     return Follow(first=first or read.document, history_length=request.history_length)
 
 

@@ -53,11 +53,12 @@ async def read_whole(context: Context, task_id: str, *, history: bool = True, is
     return read.document
 
 
-async def document_as_of(task_id: str, context_id: str, seq: int) -> TaskDocument | None:
-    """Return the task as of an event, or None if it was deleted. A log that takes long to fold is read by itself."""
+async def document_as_of(caller: Caller, task_id: str, context_id: str, seq: int) -> TaskDocument | None:
+    """Return the task as of an event, or None if it was deleted. A log that takes long to fold is read by itself, when
+    it is the caller's turn."""
     item = ReadAsOf(task_id=task_id, context_id=context_id, seq=seq)
     document = await item
-    return await DoSlowly(lambda: read_as_of(item)) if isinstance(document, Long) else document
+    return await DoSlowly(lambda: read_as_of(item), caller.owner_id) if isinstance(document, Long) else document
 
 
 async def append_with_record(context: Context, item: Append) -> Appended | None:
@@ -147,7 +148,7 @@ async def subscribe(request: SubscribeToTask, context: Context) -> Grant:
         raise end_error(head)
     if 0 < after <= head.seq:
         # Even if the cursor is at the last event: an event that is written meanwhile gets a frame of its own.
-        first = await document_as_of(head.task_id, head.context_id, after)
+        first = await document_as_of(context.caller, head.task_id, head.context_id, after)
         if first is None:
             raise TaskNotFound(taskId=request.id)
     else:

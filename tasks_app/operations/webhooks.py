@@ -50,7 +50,7 @@ async def create(request: CreatePushConfig, context: Context) -> Grant:
     await check_address(request.config)
     row = webhook_row(request.config, head.task_id, clock.now(), context.caller)
     if request.config.id is None and push_of(request.config.language)[0].one_for_address:
-        row.name = (await DoSlowly(lambda: _find_name(row))) or row.name
+        row.name = (await DoSlowly(lambda: _find_name(row), context.caller.owner_id)) or row.name
     entry = context.exchange.entry(row.name)
     item = Register(row=row, sight=sight(context.caller, head.task_id), entry=entry)
     try:
@@ -97,7 +97,7 @@ async def get(request: GetPushConfig, context: Context) -> Grant:
     """Return one webhook (A2A 1.0, 3.1.8). An unknown one is refused as an unknown task is
     (docs/protocol.md#webhook-methods)."""
     head = await find(context, request.task_id, request.tenant)
-    row = await DoSlowly(lambda: _find(head.task_id, request))
+    row = await DoSlowly(lambda: _find(head.task_id, request), context.caller.owner_id)
     if row is None:
         raise TaskNotFound(taskId=request.task_id, **{ABSENT_WEBHOOK: request.id or ""})
     return _answer(context, _config_of(row))
@@ -123,7 +123,7 @@ async def list_configs(request: ListPushConfigs, context: Context) -> Grant:
     rows = Webhook.objects.filter(task_id=head.task_id).exclude(state=WebhookState.REMOVED).order_by("created_at", "id")
     if request.page_token:
         rows = rows.filter(OLDEST_FIRST.after(OLDEST_FIRST.decode(request.page_token, head.task_id)))
-    page_and_more = await DoSlowly(lambda: fetch_page(rows, request.page_size))
+    page_and_more = await DoSlowly(lambda: fetch_page(rows, request.page_size), context.caller.owner_id)
     page, more = page_and_more
     last = Position(page[-1].created_at, page[-1].pk) if more else None
     token = OLDEST_FIRST.encode(last, head.task_id) if last else ""
@@ -136,13 +136,13 @@ async def delete(request: DeletePushConfig, context: Context) -> Grant:
     if "\0" not in request.id:
         now, name = clock.now(), request.id
         rows = Webhook.objects.filter(task_id=head.task_id, name=name).exclude(state=WebhookState.REMOVED)
-        if request.or_default and not (await DoSlowly(rows.exists)):
+        if request.or_default and not (await DoSlowly(rows.exists, context.caller.owner_id)):
             name = head.task_id
         # Remove once, outside of the loop: a caller who registers the id again meanwhile has another webhook.
         entry = context.exchange.entry(name)
         attempt = await Do(lambda: remove(Remove(task_id=head.task_id, name=name, now=now, entry=entry)))
         end = now + LONGEST_TRY
-        while attempt is not None and clock.now() < end and (await DoSlowly(attempt.lasts)):
+        while attempt is not None and clock.now() < end and (await DoSlowly(attempt.lasts, context.caller.owner_id)):
             await Await(lambda: asyncio.sleep(POLL_SECONDS))
     return _answer(context, None)
 

@@ -94,7 +94,7 @@ async def get(request: GetWorkflow, context: Context) -> Grant:
     row = await DoSlowly(lambda: reading.find(owner_id, request.workflow), owner_id)
     if row is None or not shows(context.caller, context.agent, row.address):
         raise WorkflowNotFound(workflowId=request.workflow)
-    await settle_ended(directly, row.pk)
+    await settle_ended(directly, row)
     return await _answer(await DoSlowly(lambda: Workflow.objects.get(pk=row.pk), owner_id), context.caller)
 
 
@@ -227,12 +227,13 @@ def agent_of(caller: Caller, phase: Phase, preferred: tuple[str, ...]) -> Agent:
     return default
 
 
-async def settle_ended(ask: Ask, workflow_id: str | None = None) -> int:
-    """Write the ends of tasks that have ended, with their results; return their number.
+async def settle_ended(ask: Ask, workflow: Workflow | None = None) -> int:
+    """Write the ends of tasks that have ended, of a workflow or of all, with their results; return their number.
 
     A task that was deleted before its end was written has failed: its result is lost.
     """
-    ended = await ask(DoSlowly(partial(log.ended_tasks, SETTLED, workflow_id)))
+    workflow_id, owner_id = (workflow.pk, workflow.owner_id) if workflow else (None, None)
+    ended = await ask(DoSlowly(partial(log.ended_tasks, SETTLED, workflow_id), owner_id))
     count = 0
     for key, task_id in ended:
         try:

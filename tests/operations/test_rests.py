@@ -1,16 +1,27 @@
 """Rests of threads after long reads of an owner who has more of them waiting, while others make small calls."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
+from msgspec.structs import replace
 
+from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs, SubscribeToTask
+from a2a.types import PushConfig
+from a2a.workflows import GetWorkflow, Phase, SetPhase
 from tasks_app.database import lanes
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.database.waits import Entry
 from tasks_app.database.work import Do, DoSlowly
+from tasks_app.event_log import as_of
+from tasks_app.operations import Context, dispatcher
+from tests.conftest import Person
+from tests.operations.asking import ask as perform
+from tests.operations.asking import message, sent
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+CONFIG = PushConfig(url="https://8.8.8.8/x", id="w", path="url", language="a2a-0.3")
 
 
 def test_an_owner_with_many_reads_rests_while_others_make_small_calls() -> None:
@@ -39,3 +50,36 @@ def test_calls_count_as_small_and_work_of_our_own_does_not() -> None:
     asyncio.run(ask())
     bridge.do(Do(lambda: 1))
     assert bridge._small_calls() == before + 2
+
+
+@pytest.mark.usefixtures("service")
+def test_every_long_read_for_a_caller_takes_the_turn_of_its_owner(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read tasks as of old events, webhooks and workflows. A read without an owner would go before those of others."""
+    owners: list[int | None] = []
+    real = dispatcher._value_of
+
+    def note(step: object, context: Context) -> Awaitable[object]:
+        if isinstance(step, DoSlowly):
+            owners.append(step.owner)
+        return real(step, context)
+
+    monkeypatch.setattr(as_of, "MOST_EVENTS", 1)
+    task = sent(owner, "hello", agent="asks")
+    monkeypatch.setattr(dispatcher, "_value_of", note)
+    as_of.recent.clear()
+    sent(owner, message("red", task_id=task.id), push_config=CONFIG)
+    perform(owner, SetPhase(workflow="w", phase=Phase.SPECIFICATION))
+    for request in (
+        SubscribeToTask(id=task.id, after=2),
+        CreatePushConfig(task_id=task.id, config=replace(CONFIG, id=None, language="acp")),
+        GetPushConfig(task_id=task.id, id="w"),
+        ListPushConfigs(task_id=task.id, page_size=9),
+        DeletePushConfig(task_id=task.id, id="none", or_default=True),
+        GetWorkflow(workflow="w"),
+    ):
+        before = len(owners)
+        perform(owner, request)
+        assert len(owners) > before, request
+    assert set(owners) == {owner.caller.owner_id}
