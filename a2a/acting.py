@@ -5,7 +5,7 @@ An invalid value is an AgentMistake, which names the line of its yield.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 import msgspec
@@ -61,11 +61,17 @@ def act_now(run: Run, give: GiveNow) -> None:
                 _give_now(run, value, give, None)
             return
         with contextlib.closing(run.agent.function(run, **inputs)) as values:
-            for value in values:
+            for value in _with_returned(values):
                 if _give_now(run, value, give, values):
                     return
     except WrongValue as error:
         raise locate(run, error, at_raise(error.__traceback__)) from None
+
+
+def _with_returned(values: Generator[Any, Any, Any]) -> Iterator[Any]:
+    """Yield the values of a generator, and then the value that it returns, which a `for` would drop."""
+    if (value := (yield from values)) is not None:
+        yield value
 
 
 def _give_now(run: Run, value: Any, give: GiveNow, values: Any) -> bool:

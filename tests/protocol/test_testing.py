@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,29 @@ def test_an_agent_is_told_what_the_test_says_of_its_caller() -> None:
     played = play(knows, "now", caller=caller, conversation=[before], metadata={"k": 1}, attempt=2)
     assert played.text == "ann home ['a'] {'k': 1} 2 ['before', 'now']"
     assert play(knows, "now").text == "tester default ['*'] {} 1 ['now']"
+
+
+def test_the_value_that_a_generator_returns_is_an_action_too() -> None:
+    def greets(run: Run) -> Generator[Any, Any, Any]:
+        """Greets people by name."""
+        if not run.text:
+            return run.ask("What is your name?")
+        yield "Hello, "
+        return run.text
+
+    first = play(greets)
+    assert (first.question, first.warnings) == ("What is your name?", ())
+    assert first.answer("Ann").text == "Hello, Ann"
+
+
+def test_a_wrong_value_that_a_generator_returns_is_a_mistake() -> None:
+    def greets(run: Run) -> Generator[Any, Any, Any]:
+        """Greets."""
+        yield "Hello"
+        return {1}
+
+    with pytest.raises(AgentMistake, match="gives a set, which JSON does not have: give a list"):
+        play(greets)
 
 
 def test_replies_and_refusals_are_seen() -> None:
