@@ -321,12 +321,18 @@ def _title(skill: str) -> str:
 
 
 def _form(function: Callable[..., Any]) -> Form:
-    plain = inspect.unwrap(function)
-    if inspect.isasyncgenfunction(plain):
+    """Return the form of the outermost function that is more than a plain one. A plain decorator passes on what the
+    function behind it gives, and an async one may have a sync function behind it."""
+    plain = inspect.unwrap(function, stop=lambda layer: _form_of(layer) != "function")
+    return _form_of(plain)
+
+
+def _form_of(function: Callable[..., Any]) -> Form:
+    if inspect.isasyncgenfunction(function):
         return "async generator"
-    if inspect.iscoroutinefunction(plain):
+    if inspect.iscoroutinefunction(function):
         return "coroutine"
-    return "generator" if inspect.isgeneratorfunction(plain) else "function"
+    return "generator" if inspect.isgeneratorfunction(function) else "function"
 
 
 def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:

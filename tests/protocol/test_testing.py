@@ -1,9 +1,11 @@
 """play: an author tests an agent of any form without a server, and sees what its caller would."""
 
+import asyncio
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,22 @@ def test_a_wrong_value_that_a_generator_returns_is_a_mistake() -> None:
 
     with pytest.raises(AgentMistake, match="gives a set, which JSON does not have: give a list"):
         play(greets)
+
+
+def test_an_async_decorator_may_have_a_sync_agent_behind_it() -> None:
+    def in_a_thread(function: Callable[[Run], Any]) -> Callable[[Run], Any]:
+        @functools.wraps(function)
+        async def wrapper(run: Run) -> Any:
+            return await asyncio.to_thread(function, run)
+
+        return wrapper
+
+    @in_a_thread
+    def shouts(run: Run) -> str:
+        """Shouts."""
+        return run.text.upper()
+
+    assert play(shouts, "hello").text == "HELLO"
 
 
 def test_replies_and_refusals_are_seen() -> None:
