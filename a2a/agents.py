@@ -342,6 +342,10 @@ def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
         raise mistake(function, name, f"must take the run as its first parameter: def {function.__name__}(run)")
     if any(p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD} for p in parameters):
         raise mistake(function, name, "cannot take *args or **kwargs: name the parameters, they are on the card")
+    if any(p.kind is p.POSITIONAL_ONLY for p in parameters[1:]):
+        raise mistake(
+            function, name, 'gets its inputs by name: move the "/" to directly behind the run, or leave it out'
+        )
     if len(parameters) == 1:
         return None
     try:

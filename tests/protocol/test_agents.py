@@ -183,6 +183,17 @@ def test_star_parameters_cannot_be_on_a_card() -> None:
     assert told(anything).startswith("cannot take *args or **kwargs")
 
 
+def test_inputs_that_have_no_names_are_refused() -> None:
+    def unnamed(run: Run, days: int = 1, /) -> None:
+        """Has an input that no name reaches."""
+
+    def named(run: Run, /, days: int = 1) -> None:
+        """Has an input with a name."""
+
+    assert told(unnamed).startswith("gets its inputs by name")
+    assert define(named, {}).inputs
+
+
 def test_a_type_that_is_not_known_or_not_json_is_named() -> None:
     def unknown(run: Run, where: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
         """Has a type that is not there."""
