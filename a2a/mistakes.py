@@ -5,6 +5,10 @@ from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
 from typing import Any
 
+from msgspec import UNSET
+
+from a2a.types import Part
+
 HERE = Path(__file__).parent
 CHOICES = "give text, bytes, JSON data, a Part, an Artifact, or what run.status, run.ask and their like make"
 
@@ -26,6 +30,16 @@ def not_json(error: Exception) -> WrongValue:
     """Return the error for content that JSON cannot represent, from the error of the encoder."""
     reason = str(error)
     return WrongValue(f"gives what JSON cannot hold: {reason[:1].lower()}{reason[1:]}")
+
+
+def check_part(part: Part) -> None:
+    """Raise WrongValue for a part without exactly one content, or with a text or a name that is no string."""
+    contents = (part.text is not None) + (part.raw is not None) + (part.url is not None) + (part.data is not UNSET)
+    if contents != 1:
+        raise WrongValue(f"gives a Part with {contents} contents: give it one of text=, raw=, url= and data=")
+    for name in ("text", "url", "filename", "media_type"):
+        if not isinstance(value := getattr(part, name), str | None):
+            raise WrongValue(f"gives a Part whose {name}= is not a string, but of type {type(value).__name__}")
 
 
 def _describe(value: Any) -> str:

@@ -14,7 +14,7 @@ from a2a.errors import BudgetExceeded
 from a2a.files import is_stored
 from a2a.inbox import Inbox
 from a2a.memory import Memory, MemoryDoor
-from a2a.mistakes import WrongValue, wrong_value
+from a2a.mistakes import WrongValue, check_part, wrong_value
 from a2a.money import micros_of, usd
 from a2a.spending import Spending
 from a2a.types import Artifact, Json, Message, Part
@@ -370,14 +370,16 @@ def part_of(value: Any) -> Part:
 
 
 def action_of(value: Any) -> Action:
-    """Return the action of a yielded or returned value. Raises WrongValue for an action without content or with an
-    invalid id, and for any other value that is not content."""
+    """Return the action of a yielded or returned value. Raises WrongValue for an action without content, with an
+    invalid part or with an invalid id, and for any other value that is not content."""
     action = _action_of(value)
     if not action.parts:
         raise WrongValue(f"gives run.{_MAKERS[type(action)]}() without content: give it at least one part")
     if isinstance(action, Chunk) and not isinstance(action.artifact_id, str | None):
         kind = type(action.artifact_id).__name__
         raise WrongValue(f"gives an artifact whose id is not a string, but of type {kind}")
+    for part in action.parts:
+        check_part(part)
     return action
 
 

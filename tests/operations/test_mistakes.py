@@ -10,7 +10,7 @@ import pytest
 
 from a2a.agents import agent
 from a2a.run import Chunk, Run, Say
-from a2a.types import Part
+from a2a.types import Artifact, Part
 from tasks_app.models import Run as Row
 from tests.conftest import Person
 from tests.operations.asking import message, sent, words
@@ -53,6 +53,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "function": (lambda: fetch, "gives the function fetch itself: did you forget the brackets behind it?"),
     "empty status": (lambda: Say(()), "gives run.status() without content: give it at least one part"),
     "empty artifact": (lambda: Chunk(()), "gives run.artifact() without content: give it at least one part"),
+    "empty part": (Part, "gives a Part with 0 contents: give it one of text=, raw=, url= and data="),
+    "crowded part": (
+        lambda: Artifact(artifact_id="a", parts=(Part(text="x", raw=b"x"),)),
+        "gives a Part with 2 contents: give it one of text=, raw=, url= and data=",
+    ),
+    "odd text": (
+        lambda: Part(text=7),  # type: ignore[arg-type]  # the mistake
+        "gives a Part whose text= is not a string, but of type int",
+    ),
     "odd id": (
         lambda: Chunk((Part(text="x"),), artifact_id=7),  # type: ignore[arg-type]  # the mistake
         "gives an artifact whose id is not a string, but of type int",
