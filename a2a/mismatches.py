@@ -6,6 +6,13 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 _AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
 _MISMATCH = re.compile(r"Expected `(?P<expected>[a-z]+(?: \| [a-z]+)*)`, got `(?P<received>[a-z]+)`")
+_BOUND = re.compile(r"Expected `[a-z]+` (?P<sign>>=|<=|>|<) (?P<bound>\S+)")
+_LENGTH = re.compile(r"Expected `(?P<kind>[a-z]+)` of length (?P<sign>>= |<= |)(?P<length>\d+)")
+_PATTERN = re.compile(r"Expected `str` matching regex '(?P<pattern>.+)'", re.DOTALL)
+_CHOICE = re.compile(r"Invalid enum value (?P<value>.+)", re.DOTALL)
+_SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
+_UNITS = {"str": "characters", "array": "items", "object": "members"}
+"""The name of what a string, an array or an object has a number of."""
 KINDS = {
     "str": "a string",
     "int": "an integer",
@@ -30,7 +37,22 @@ def violation(sentence: str, root: str = "") -> tuple[str, str]:
             return _joined(root, path, member["name"]), description
     if wrong := _MISMATCH.fullmatch(text):
         text = f"must be {_alternatives(wrong['expected'])}, not {KINDS.get(wrong['received'], wrong['received'])}"
+    elif wrong := _BOUND.fullmatch(text):
+        text = f"must be {_SIGNS[wrong['sign']]} {wrong['bound'].removesuffix('.0')}"
+    elif wrong := _LENGTH.match(text):
+        text = _length(wrong["sign"], wrong["length"], _UNITS.get(wrong["kind"], "bytes"))
+    elif wrong := _PATTERN.fullmatch(text):
+        text = f"must match {wrong['pattern']}"
+    elif wrong := _CHOICE.fullmatch(text):
+        text = f"is not one of the values that it may have, but {wrong['value']}"
     return _joined(root, path) or "params", text.replace("`", "")
+
+
+def _length(sign: str, length: str, units: str) -> str:
+    """Return how long a value must be."""
+    if (sign, length) == (">= ", "1"):
+        return "must not be empty"
+    return f"must have {length} {units} {_SIGNS.get(sign.strip(), '')}".strip()
 
 
 def _joined(*steps: str) -> str:

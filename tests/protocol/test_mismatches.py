@@ -1,11 +1,14 @@
 """A value of a wrong type in the params of a call is named in the words of JSON."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
+from msgspec import Meta
 
-from a2a.dialects import v1_0
+from a2a.dialects import v1_0, zone
 from a2a.errors import InvalidParams
+from a2a.mismatches import violation
 from a2a.types import Json
 
 send = v1_0.DIALECT.methods["SendMessage"].decode
@@ -48,3 +51,30 @@ def test_params_of_a_wrong_type_are_named_in_the_words_of_json(wrong: Any, fault
     with pytest.raises(InvalidParams) as caught:
         send({"message": MESSAGE} | wrong if isinstance(wrong, dict) else wrong)
     assert " ".join(caught.value.violations[0]) == fault
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "fault"),
+    [
+        (Annotated[float, Meta(ge=0)], -1, "must be at least 0"),
+        (Annotated[float, Meta(gt=0.5)], 0.5, "must be above 0.5"),
+        (Annotated[int, Meta(le=3600)], 3601, "must be at most 3600"),
+        (Annotated[str, Meta(min_length=1)], "", "must not be empty"),
+        (Annotated[str, Meta(max_length=2)], "abc", "must have 2 characters at most"),
+        (Annotated[list[int], Meta(min_length=2)], [1], "must have 2 items at least"),
+        (tuple[int, int], [1], "must have 2 items"),
+        (Annotated[str, Meta(pattern="^a+$")], "b", "must match ^a+$"),
+        (Literal["x", "y"], "z", "is not one of the values that it may have, but 'z'"),
+    ],
+)
+def test_a_value_beyond_a_limit_is_named_in_the_same_words(kind: Any, wrong: Any, fault: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert({"n": wrong}, dict[str, kind])
+    assert violation(str(caught.value))[1] == fault
+
+
+def test_a_limit_of_a_language_is_named_with_its_member() -> None:
+    params = {"channel": "C", "text": "hi", "bot_token": "t", "wait": -1}
+    with pytest.raises(InvalidParams) as caught:
+        zone.LANGUAGE.methods["execute_task"].decode(params)
+    assert caught.value.violations == (("wait", "must be at least 0"),)
