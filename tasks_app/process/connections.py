@@ -222,7 +222,8 @@ class Connection(Answering):
         if not self.reading_head:
             # A trailer. Proxies do not check trailers, and they must not count as headers (RFC 9110, 6.5.1).
             return
-        name = name.lower()
+        # The parser leaves the white space behind a value, which is no part of it (RFC 9110, 5.5).
+        name, value = name.lower(), value.rstrip(b" \t")
         if name == b"host":
             self.hosts += 1
         elif name == b"expect" and value.lower() == b"100-continue":

@@ -136,6 +136,24 @@ def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
     return int(top.split()[1]), json.loads(body)
 
 
+def test_white_space_behind_a_header_is_no_part_of_it(server: Server) -> None:
+    body = call("ListTasks", {"pageSize": 1})
+    fields = ("A2A-Version: 1.0 ", "X-Request-ID: req-1\t ", f"Content-Length: {len(body)}", "Connection: close")
+    with raw(server) as connection:
+        connection.sendall(head(server, *fields) + body)
+        status, found = answer(connection)
+    assert (status, list(found)) == (200, ["jsonrpc", "id", "result"]), found
+
+
+def test_a_client_that_asks_first_may_put_white_space_behind_it(server: Server) -> None:
+    body = call("ListTasks", {"pageSize": 1})
+    with raw(server) as connection:
+        connection.sendall(head(server, "Expect: 100-continue ", f"Content-Length: {len(body)}", "Connection: close"))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(body)
+        assert answer(connection)[0] == 200
+
+
 def test_too_large_a_body_is_refused_at_its_announcement(server: Server) -> None:
     with raw(server) as connection:
         connection.sendall(head(server, f"Content-Length: {LIMIT + 1}"))
