@@ -349,7 +349,7 @@ def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
     if len(parameters) == 1:
         return None
     try:
-        hints = get_type_hints(function)
+        hints = get_type_hints(function, include_extras=True)  # with the limits of Annotated
     except NameError as error:
         raise mistake(function, name, f"a parameter's type is not known: {error}") from None
     fields = []

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from msgspec import Meta
 
 from a2a import Caller, Failure, Message, Part, Run, agent
 from a2a.agents import registry
@@ -123,6 +124,17 @@ def test_an_async_decorator_may_have_a_sync_agent_behind_it() -> None:
         return run.text.upper()
 
     assert play(shouts, "hello").text == "HELLO"
+
+
+def test_the_limits_of_an_input_are_checked() -> None:
+    def forecasts(run: Run, days: Annotated[int, Meta(ge=1, le=14)], note: Annotated[str, "for people"] = "") -> str:
+        """Tells the weather of some days."""
+        return f"{days} days"
+
+    assert play(forecasts, {"days": 2}).text == "2 days"
+    with pytest.raises(InvalidParams) as refused:
+        play(forecasts, {"days": 15})
+    assert refused.value.violations == (("message.parts[0].data.days", "must be at most 14"),)
 
 
 def test_replies_and_refusals_are_seen() -> None:
