@@ -44,8 +44,10 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
     if row is None:
         return _refuse(404, "there is no such file: its task may have been deleted")
-    # A range counts only for GET (RFC 9110, 14.2).
-    header = request.META.get("HTTP_RANGE", "") if request.method == "GET" else ""
+    # A range counts only for GET (RFC 9110, 14.2), and not with an If-Range: a file has no validator that it could name
+    # (RFC 9110, 13.1.5).
+    counts = request.method == "GET" and "HTTP_IF_RANGE" not in request.META
+    header = request.META.get("HTTP_RANGE", "") if counts else ""
     try:
         start, end = _range(header, row.size)
     except ValueError:

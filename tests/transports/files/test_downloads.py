@@ -112,6 +112,12 @@ def test_a_range_that_is_not_there_and_one_that_is_none(server: Server, client: 
         assert client.get(path, headers={"Range": asked}).status_code == 200
 
 
+def test_a_range_of_another_version_is_the_whole_file(server: Server, client: httpx.Client) -> None:
+    for version in ('"v1"', 'W/"v1"', "Thu, 01 Jan 1970 00:00:00 GMT"):
+        response = client.get(link(server, client), headers={"Range": "bytes=5-9", "If-Range": version})
+        assert (response.status_code, response.content) == (200, BIG)
+
+
 def test_only_get_and_head_are_served(server: Server, client: httpx.Client) -> None:
     path = link(server, client)
     for asked in ({}, {"Range": "bytes=0-9"}, {"Range": "bytes=300000-"}):
