@@ -20,7 +20,7 @@ from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorReach
 from tasks_app.operators import reach, second_factor, users
 from tasks_app.operators.audit import Change, Operator, record_acts
-from tasks_app.operators.groups import names_of
+from tasks_app.operators.groups import check_name, names_of
 from tasks_app.operators.roles import ROLES
 
 admin.site.unregister([User, Group])
@@ -246,8 +246,22 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         return format_time(row.last_login) or None
 
 
+class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A role, with the check of its name that commands and the operators' API make, too."""
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        try:
+            check_name(name)
+        except users.UserRefused as refusal:
+            raise forms.ValidationError(str(refusal)) from None
+        return name
+
+
 @admin.register(Group)
 class OperatorGroupAdmin(Audited, GroupAdmin):
+    form = RoleForm
+
     def read_values(self, obj: Group) -> dict[str, Any]:
         return {"name": obj.name, "permissions": names_of(obj.permissions)}
 

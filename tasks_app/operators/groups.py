@@ -1,5 +1,6 @@
 """Verbs on roles, each with its act. A deployment makes its own beside those of roles.py: all are groups of Django."""
 
+import unicodedata
 from collections.abc import Collection
 from typing import Any
 
@@ -15,11 +16,7 @@ from tasks_app.operators.users import UserRefused, keeping_a_giver
 
 def make_role(by: Operator, name: str, permissions: Collection[str]) -> Group:
     """Make a role with these permissions. Raises UserRefused."""
-    try:
-        check_printable(name)
-        Group._meta.get_field("name").clean(name, None)
-    except ValidationError as error:
-        raise UserRefused(f"A role cannot be called {name[:150]!r}: {error.messages[0]}", "name") from None
+    check_name(name)
     rows = find_permissions(permissions)
     with transaction.atomic():
         try:
@@ -30,6 +27,28 @@ def make_role(by: Operator, name: str, permissions: Collection[str]) -> Group:
         group.permissions.set(rows)
         record_acts(by, "make", Change(group, {}, describe_role(group)))
     return group
+
+
+def check_name(name: str) -> None:
+    """Check that a new role can have a name. Raises UserRefused.
+
+    Only by its look can an operator tell a role from another. So letter case and the width of letters make no
+    difference, and no space stands around a name: JSON and forms drop it.
+    """
+    try:
+        check_printable(name)
+        Group._meta.get_field("name").clean(name, None)
+        if name != name.strip():
+            raise ValidationError("must not begin or end with a space")
+    except ValidationError as error:
+        raise UserRefused(f"A role cannot be called {name[:150]!r}: {error.messages[0]}", "name") from None
+    for other in Group.objects.values_list("name", flat=True):
+        if _fold(other) == _fold(name):
+            raise UserRefused(f"There is a role {other!r} already: choose another name.", "name")
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def change_role(by: Operator, group: Group, permissions: Collection[str]) -> None:

@@ -79,6 +79,21 @@ def test_a_role_needs_a_new_name_and_permissions_that_exist() -> None:
     assert Group.objects.count() == len(ROLES)
 
 
+@pytest.mark.parametrize("name", ["Operator", "\uff4fperator", "AGENT OWNER", "wa\u202etch", "x" * 151])
+def test_no_role_looks_like_another_at_any_door(name: str) -> None:
+    robot, client = program(ADMINISTRATOR), Client()
+    client.force_login(robot.user)
+    assert robot.post("roles/", name=name, permissions=WATCH).json()["errors"][0]["where"] == "/name"
+    assert "role" in run("a2a", "roles", "make", name, *WATCH).errors
+    assert "errorlist" in client.post(reverse("admin:auth_group_add"), {"name": name}).content.decode()
+    assert Group.objects.count() == len(ROLES)
+
+
+def test_a_name_has_no_space_around_it_which_json_and_forms_drop() -> None:
+    for name in (f" {OPERATOR} ", " "):
+        assert "must not begin or end with a space" in run("a2a", "roles", "make", name, *WATCH).errors
+
+
 def test_only_an_administrator_of_every_tenant_makes_roles() -> None:
     assert program(OPERATOR).post("roles/", name="watch", permissions=WATCH).status_code == 403
     limited = program(ADMINISTRATOR, reach=NamedReach(agents=["story"]))
