@@ -252,7 +252,7 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
         try:
-            check_name(name)
+            check_name(name, self.instance if self.instance.pk else None)
         except users.UserRefused as refusal:
             raise forms.ValidationError(str(refusal)) from None
         return name
@@ -261,6 +261,12 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 @admin.register(Group)
 class OperatorGroupAdmin(Audited, GroupAdmin):
     form = RoleForm
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        # The names of two of the server's own decide what their operators see (reach.py), and `migrate` would make a
+        # renamed one again.
+        is_own = getattr(obj, "name", None) in ROLES
+        return (*super().get_readonly_fields(request, obj), *(("name",) if is_own else ()))
 
     def read_values(self, obj: Group) -> dict[str, Any]:
         return {"name": obj.name, "permissions": names_of(obj.permissions)}

@@ -29,8 +29,20 @@ def make_role(by: Operator, name: str, permissions: Collection[str]) -> Group:
     return group
 
 
-def check_name(name: str) -> None:
-    """Check that a new role can have a name. Raises UserRefused.
+def rename_role(by: Operator, group: Group, name: str) -> None:
+    """Give a role another name; operators who have it keep it. Raises UserRefused."""
+    check_name(name, group)
+    if group.name in ROLES:
+        raise UserRefused(f"The role {group.name!r} keeps its name: `migrate` would make it again.")
+    with transaction.atomic():
+        _lock(group)
+        before, group.name = group.name, name
+        group.save(update_fields=["name"])
+        record_acts(by, "rename", Change(group, {"name": before}, {"name": name}))
+
+
+def check_name(name: str, group: Group | None = None) -> None:
+    """Check that a role can have a name: a new one, or this group. Raises UserRefused.
 
     Only by its look can an operator tell a role from another. So letter case and the width of letters make no
     difference, and no space stands around a name: JSON and forms drop it.
@@ -42,7 +54,8 @@ def check_name(name: str) -> None:
             raise ValidationError("must not begin or end with a space")
     except ValidationError as error:
         raise UserRefused(f"A role cannot be called {name[:150]!r}: {error.messages[0]}", "name") from None
-    for other in Group.objects.values_list("name", flat=True):
+    others = Group.objects.exclude(pk=group.pk) if group else Group.objects.all()
+    for other in others.values_list("name", flat=True):
         if _fold(other) == _fold(name):
             raise UserRefused(f"There is a role {other!r} already: choose another name.", "name")
 

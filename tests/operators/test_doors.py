@@ -67,6 +67,7 @@ FIELDS = {
     ("users", "disable"): "is_active",
     ("users", "role"): "groups",
     ("roles", "change"): "permissions",
+    ("roles", "rename"): "name",
 }
 """Verbs that a form of the admin does, by the field of the form."""
 INLINES = {("users", "reach"): OperatorReach}

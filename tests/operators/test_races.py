@@ -35,6 +35,7 @@ from tests.transports.admin.pages import registered
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 BODIES: dict[str, dict[str, Any]] = {
     "change": {"permissions": []},
+    "rename": {"name": "night"},
     "role": {"roles": []},
     "reach": {"tenants": []},
     "link": {"tenant": "acme", "principal": "mine7-owner", "scopes": "*"},

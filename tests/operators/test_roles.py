@@ -94,6 +94,23 @@ def test_a_name_has_no_space_around_it_which_json_and_forms_drop() -> None:
         assert "must not begin or end with a space" in run("a2a", "roles", "make", name, *WATCH).errors
 
 
+def test_a_role_is_renamed_at_each_door_and_those_of_the_server_at_none() -> None:
+    """The name of an administrator's role, and that of agent owners, decide what operators see."""
+    role, robot, client = Group.objects.create(name="watch"), program(ADMINISTRATOR), Client()
+    client.force_login(robot.user)
+    assert printed("a2a", "roles", "rename", "watch", "night")[0]["name"] == "night"
+    assert robot.post(f"roles/{role.pk}/rename/", name="Night").json()["name"] == "Night"
+    client.post(reverse("admin:auth_group_change", args=[role.pk]), {"name": "day", "permissions": []})
+    assert Group.objects.get(pk=role.pk).name == "day"
+    assert robot.post(f"roles/{role.pk}/rename/", name="Viewer").status_code == 400
+    for own in Group.objects.filter(name__in=ROLES):
+        assert "keeps its name" in run("a2a", "roles", "rename", own.name, "x").errors
+        assert robot.post(f"roles/{own.pk}/rename/", name="x").status_code == 409
+    own = Group.objects.get(name=ADMINISTRATOR)
+    page = client.get(reverse("admin:auth_group_change", args=[own.pk])).content.decode()
+    assert 'name="name"' not in page
+
+
 def test_only_an_administrator_of_every_tenant_makes_roles() -> None:
     assert program(OPERATOR).post("roles/", name="watch", permissions=WATCH).status_code == 403
     limited = program(ADMINISTRATOR, reach=NamedReach(agents=["story"]))

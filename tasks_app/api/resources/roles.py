@@ -28,8 +28,12 @@ class Permissions(Body):
     )
 
 
-class NewRole(Permissions):
+class Name(Body):
     name = serializers.CharField(max_length=150)
+
+
+class NewRole(Permissions):
+    name = Name().fields["name"]
 
 
 class Roles(Resource):
@@ -49,6 +53,11 @@ class Roles(Resource):
     def change(self, row: Group, values: dict[str, Any], operator: Operator) -> None:
         """Give the role these permissions in place of those from before."""
         groups.change_role(operator, row, values["permissions"])
+
+    @verb(body=Name)
+    def rename(self, row: Group, values: dict[str, Any], operator: Operator) -> None:
+        """Give the role another name; operators who have it keep it. The roles of `migrate` keep their names."""
+        groups.rename_role(operator, row, values["name"])
 
     @verb(permission="delete")
     def remove(self, row: Group, values: dict[str, Any], operator: Operator) -> dict[str, Any]:

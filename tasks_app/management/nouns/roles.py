@@ -18,11 +18,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
     for verb, text in (
         ("make", "make a role, which `users role` gives to operators"),
         ("change", "give a role these permissions in place of those from before"),
+        ("rename", "give a role another name; operators who have it keep it"),
         ("remove", "remove a role, which operators that have it then lack"),
     ):
         parser = verbs.add_parser(verb, help=text)
         parser.add_argument("name", type=read_text, help="the name of the role")
-        if verb != "remove":
+        if verb == "rename":
+            parser.add_argument("to", type=read_text, help="the new name")
+        elif verb != "remove":
             parser.add_argument(
                 "permissions",
                 nargs="+",
@@ -54,12 +57,15 @@ def _act(options: dict[str, Any]) -> dict[str, Any]:
     if options["verb"] == "remove":
         groups.remove_role(by, group)
         return before
-    groups.change_role(by, group, options["permissions"])
+    if options["verb"] == "rename":
+        groups.rename_role(by, group, options["to"])
+    else:
+        groups.change_role(by, group, options["permissions"])
     return groups.describe_role(group)
 
 
 ROLES = Noun(
-    help="list, make, change and remove roles of operators",
+    help="list, make, change, rename and remove roles of operators",
     add_arguments=_add_arguments,
     handle=_handle,
 )
