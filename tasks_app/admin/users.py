@@ -91,7 +91,7 @@ class Audited(Selecting):
         record_acts(read_operator(request), "change", Change(obj, before, after | more))
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:  # type: ignore[override]  # no LogEntry
-        record_acts(read_operator(request), "delete", *(Change(row) for row in queryset))
+        record_acts(read_operator(request), "delete", *(Change(row, self.read_values(row), {}) for row in queryset))
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

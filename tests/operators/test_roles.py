@@ -1,5 +1,6 @@
 """Roles that a deployment makes: by command, in the admin and over JSON alike."""
 
+import json
 from typing import Any
 
 import pytest
@@ -142,6 +143,7 @@ def test_the_last_role_that_gives_roles_is_not_deleted_at_any_door() -> None:
     operator(ADMINISTRATOR)
     client.post(reverse("admin:auth_group_delete", args=[role.pk]), {"post": "yes"})
     assert not Group.objects.filter(name="giver").exists()
+    assert json.loads(Act.objects.get(verb="delete").before)["permissions"] == sorted(f"auth.{name}" for name in names)
 
 
 def test_principals_and_tenants_are_listed() -> None:
