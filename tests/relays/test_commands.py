@@ -9,7 +9,7 @@ from django.core.management import CommandError
 
 from tasks_app.models import Act, Relay
 from tasks_app.relays.credentials import open_credentials
-from tests.support.commands import printed
+from tests.support.commands import printed, run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 SECRET = "hunter2-the-secret"
@@ -45,6 +45,13 @@ def test_credentials_are_sealed_and_never_shown(options: list[str], kind: str) -
     assert (act.verb, act.reason) == ("login", "new")
     shown = f"{stored} {line} {list(Act.objects.values())}"
     assert [secret for secret in (SECRET, "word", "abc", row.credentials) if secret in shown] == []
+
+
+def test_scopes_of_another_server_are_no_warning() -> None:
+    login = run(
+        "a2a", "relays", "login", "far", "--token-url", "https://x.example/", "--client-id", "d", "--scopes", "a b"
+    )
+    assert (login.errors, open_credentials(Relay.objects.get().credentials).scopes) == ("", ("a", "b"))
 
 
 def test_credentials_are_deleted() -> None:

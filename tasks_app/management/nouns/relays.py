@@ -32,7 +32,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="get tokens here by the client credentials grant of OAuth 2; the secret is the client's",
     )
     login.add_argument("--client-id", type=read_text, help="the client id for the token endpoint")
-    login.add_argument("--scopes", type=read_scopes, help="scopes for the token endpoint, separated by spaces")
+    login.add_argument(
+        "--scopes",
+        dest="token_scopes",  # `scopes` are those of this server, and an unknown one is a warning
+        metavar="SCOPES",
+        type=read_scopes,
+        help="scopes for the token endpoint, separated by spaces",
+    )
     add_operator(login)
     logout = verbs.add_parser("logout", help="delete the credentials of a relay")
     logout.add_argument("name", type=read_text, help="the name of the relay")
@@ -87,7 +93,7 @@ def _login(printer: Printer, options: dict[str, Any]) -> None:
         header=options["header"] or "",
         token_url=options["token_url"] or "",
         client_id=options["client_id"] or "",
-        scopes=tuple((options["scopes"] or "").split()),
+        scopes=tuple((options["token_scopes"] or "").split()),
     )
     _store(printer, options, stored.sealed())
 
