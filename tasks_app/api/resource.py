@@ -134,11 +134,13 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         """Return the rows with these values of the query parameters."""
-        try:
-            filters = self.filters | self.bounded
-            return lookup.filter_by(rows, **{filters[name]: value for name, value in values.items()})
-        except ValueError:
-            raise ValidationError(dict.fromkeys(values, "is not a value of this column")) from None
+        filters = self.filters | self.bounded
+        for name, value in values.items():
+            try:
+                rows = lookup.filter_by(rows, **{filters[name]: value})
+            except ValueError:
+                raise ValidationError({name: "is not a value of this column"}) from None
+        return rows
 
     def get_object(self) -> Any:
         """Return the row of the path. Raises Http404 for one that the operator may not see."""

@@ -93,6 +93,11 @@ def test_a_parameter_without_an_index_needs_a_time(resource: Any, name: str) -> 
     assert described["description"].startswith("Needs `since`")
 
 
+def test_only_the_parameter_whose_value_is_wrong_is_named() -> None:
+    answer = program(ADMINISTRATOR).get("exchanges/", since="2026-11-22T12:00:00Z", method="GetTask", status="none")
+    assert answer.json()["errors"] == [{"where": "/status", "what": "is not a value of this column"}]
+
+
 def test_users_are_listed_by_whether_they_may_log_in() -> None:
     robot = program(ADMINISTRATOR)
     User.objects.create_user("gone", is_active=False)
