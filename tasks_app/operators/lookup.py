@@ -52,13 +52,16 @@ def in_window(rows: QuerySet[M], column: str, since: datetime | None, until: dat
     return rows
 
 
-def owned_by(rows: QuerySet[M], text: str) -> QuerySet[M]:
-    """Return the rows of the principals of a name, which may have the tenant before it, as in acme/olga."""
+def owned_by(rows: QuerySet[M], text: str, column: str = "owner_id") -> QuerySet[M]:
+    """Return the rows of the principals of a name, which may have the tenant before it, as in acme/olga.
+
+    `column` has the id of the principal.
+    """
     if "\0" in text:
         return rows.none()
     tenant, _, name = text.partition("/")
     named = Principal.objects.filter(Q(name=text) | Q(tenant__name=tenant, name=name))
-    return rows.filter(owner_id__in=list(named.values_list("pk", flat=True)))
+    return rows.filter(**{f"{column}__in": list(named.values_list("pk", flat=True))})
 
 
 def find_exchanges(text: str, among: QuerySet[Exchange] | None = None, most: int = CANDIDATES) -> QuerySet[Exchange]:

@@ -76,6 +76,14 @@ def test_the_api_finds_entries_by_task_caller_key_and_address(rows: list[AuditEn
     assert robot.get("refused-calls/").json()["results"][0]["count"] == 7
 
 
+def test_a_caller_may_be_given_with_its_tenant_as_the_export_takes_it(rows: list[AuditEntry]) -> None:
+    robot, since = program(AUDITOR), f"{START:%Y-%m-%dT%H:%M:%SZ}"
+    for name in ("owner", "home/owner"):
+        assert found(robot, since=since, caller=name) == [rows[0].id]
+        assert len(robot.get("refused-calls/", caller=name).json()["results"]) == 1
+    assert found(robot, since=since, caller="abroad/owner") == []
+
+
 def test_entries_come_as_lines_with_a_link_to_the_next_page(rows: list[AuditEntry]) -> None:
     robot = program(AUDITOR)
     headers = robot.headers | {"Accept": "application/x-ndjson"}

@@ -7,9 +7,10 @@ from django.contrib.admin.sites import site
 from django.contrib.auth.models import User
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Exchange
+from tasks_app.models import Exchange, Principal, Tenant
 from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import program
+from tests.support.commands import printed
 from tests.support.operators import exchange
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -75,6 +76,17 @@ def test_each_column_of_a_call_can_be_a_parameter(olga: Any) -> None:
     for name, value in (values | {"peer": "203.0.113.7"}).items():
         rows = robot.get("exchanges/", since=since, **{name: value}).json()["results"]
         assert [row["id"] for row in rows] == [rest.pk], name
+
+
+def test_a_caller_may_be_given_with_its_tenant_as_the_log_names_it(olga: Any) -> None:
+    tenant = Tenant.objects.create(name="initech")
+    call, _ = exchange(olga), exchange(Principal.objects.create(tenant=tenant, name="olga"))
+    robot, since = program(ADMINISTRATOR), "2020-01-01T00:00:00Z"
+    for name, count in {"olga": 2, "acme/olga": 1, "umbrella/olga": 0}.items():
+        rows = robot.get("exchanges/", since=since, caller=name).json()["results"]
+        assert [row["id"] for row in rows] == [row["id"] for row in printed("exchanges", "list", "--caller", name)]
+        assert len(rows) == count
+    assert printed("exchanges", "list", "--caller", "acme/olga")[0]["id"] == call.pk
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,7 @@ class Exchanges(Resource):
     model = Exchange
     serializer_class = ExchangeRow
     filters = {"outcome": "outcome", "task_id": "task_id"}
-    bounded = {"status": "http_status", "caller": "caller__name"} | {
-        name: name for name in ("method", "door", "dialect", "peer")
-    }
+    bounded = {"status": "http_status"} | {name: name for name in ("method", "door", "dialect", "caller", "peer")}
     few = {"outcome": (*Exchange.OUTCOMES, "")}  # It is empty while no answer is recorded.
 
     def rows(self) -> Any:
@@ -44,8 +42,11 @@ class Exchanges(Resource):
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         # `find` takes the id of an exchange, request, call or task, or the reference of a failure.
-        text = values.pop("find", None)
-        return super().select(rows if text is None else lookup.find_exchanges(text, rows), values)
+        if (text := values.pop("find", None)) is not None:
+            rows = lookup.find_exchanges(text, rows)
+        if (caller := values.pop("caller", None)) is not None:
+            rows = lookup.owned_by(rows, caller, "caller_id")
+        return super().select(rows, values)
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()

@@ -22,7 +22,6 @@ COLUMNS = {
     "status": "http_status",
     "door": "door",
     "dialect": "dialect",
-    "caller": "caller__name",
     "peer": "peer",
 }
 """The column that each option of the list filters by."""
@@ -68,7 +67,7 @@ class Command(DatabaseCommand):
             help="only through this door: http, rest, link, websocket, slack, zone, queue or in-process",
         )
         filters.add_argument("--dialect", type=read_text, help="only in this dialect, such as a2a-0.3")
-        filters.add_argument("--caller", type=read_text, help="only from the principal of this name")
+        filters.add_argument("--caller", type=read_text, help="only from a principal, such as olga or acme/olga")
         filters.add_argument(
             "--peer", type=read_text, metavar="ADDRESS", help="only from this network address, such as 192.0.2.7"
         )
@@ -80,7 +79,7 @@ class Command(DatabaseCommand):
         )
 
     def handle(self, *args: Any, id: str, bodies: bool, limit: int | None, **options: Any) -> None:
-        filters = {name: options[name] for name in (*COLUMNS, "since") if options[name] is not None}
+        filters = {name: options[name] for name in (*COLUMNS, "caller", "since") if options[name] is not None}
         if id == "list":
             rows = select_related(filter_exchanges(**filters))
             self.print_exchanges(self.limit_rows(rows, limit or DEFAULT_LINES), bodies=bodies)
@@ -112,9 +111,9 @@ def select_related(rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
     return rows.select_related("caller", "tenant")
 
 
-def filter_exchanges(*, since: datetime | None = None, **values: Any) -> QuerySet[Exchange]:
+def filter_exchanges(*, since: datetime | None = None, caller: str | None = None, **values: Any) -> QuerySet[Exchange]:
     """Return the exchanges with these values, newest first."""
-    rows = Exchange.objects.all()
+    rows = Exchange.objects.all() if caller is None else lookup.owned_by(Exchange.objects.all(), caller, "caller_id")
     if values.get("outcome") == NO_ANSWER:
         values["outcome"] = ""
     rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in values.items()})
