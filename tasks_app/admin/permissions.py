@@ -44,6 +44,12 @@ class PermissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             values["tenant"] = values["principal"].tenant
         elif not values.get("tenant"):
             raise forms.ValidationError("Choose a principal, or a tenant for all of its principals.")
+        try:
+            permissions.check_room(
+                values.get("principal") or values["tenant"], values.get("kind", ""), values.get("pattern", "")
+            )
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
         return values
 
 

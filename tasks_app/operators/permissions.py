@@ -27,13 +27,19 @@ def set_permission(to: Principal | Tenant, kind: Kind, pattern: str, *, allows: 
         _lock(to)
         rows = _rows_of(to)
         before = rows.filter(kind=kind, pattern=pattern).first()
-        if before is None and rows.count() >= MOST:
-            raise ValueError(f"a principal or a tenant has {MOST} permissions at most: use a pattern for many names")
+        check_room(to, kind, pattern)
         row, _ = rows.update_or_create(kind=kind, pattern=pattern, defaults={"allows": allows} | columns_of(to))
         _publish(to)
         change = Change(row, {"allows": before.allows} if before else {}, {"allows": allows, "of": str(to)})
         record_acts(by, "allow" if allows else "deny", change)
     return row
+
+
+def check_room(to: Principal | Tenant, kind: str, pattern: str) -> None:
+    """Check that a principal or a tenant has room for a permission, or one to replace. Raises ValueError."""
+    rows = _rows_of(to)
+    if rows.count() >= MOST and not rows.filter(kind=kind, pattern=pattern).exists():
+        raise ValueError(f"a principal or a tenant has {MOST} permissions at most: use a pattern for many names")
 
 
 def remove_permission(row: Permission, by: Operator) -> bool:

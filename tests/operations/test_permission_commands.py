@@ -115,6 +115,15 @@ def test_the_form_says_what_is_wrong(admin: Client, owner: Person, form: dict[st
     assert not Permission.objects.exists()
 
 
+def test_the_form_says_that_there_are_too_many(admin: Client, owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks_app.operators.permissions.MOST", 1)
+    permissions("allow", "owner", "agent", "story", "--tenant", "home")
+    principal = str(Principal.objects.get().pk)
+    answer = admin.post(ADD, {"principal": principal, "kind": "agent", "pattern": "weather", "allows": "yes"})
+    assert "1 permissions at most" in answer.content.decode()
+    assert Permission.objects.count() == 1
+
+
 def test_the_form_does_not_change_a_permission(admin: Client, owner: Person) -> None:
     form = {"tenant": str(owner.caller.tenant_id), "allows": "yes", "kind": "agent", "pattern": "x"}
     admin.post(ADD, form)
