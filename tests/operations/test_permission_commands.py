@@ -154,8 +154,9 @@ def test_the_api_allows_denies_lists_and_removes(owner: Person, stranger: Person
     assert made.status_code == 201, made.content
     row = made.json()
     assert row | wish == row
-    everyone = robot.post("permissions/", **wish | {"principal": None, "effect": "allow", "pattern": "*"}).json()
-    assert everyone["principal"] is None
+    for name in (None, "*"):  # as the command spells it
+        everyone = robot.post("permissions/", **wish | {"principal": name, "effect": "allow", "pattern": "*"}).json()
+        assert everyone["principal"] is None
     assert robot.get("permissions/?principal=owner").json()["results"] == [row]
     principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
     assert rules_of(principal) == (Rule(False, "phase", "completion"), Rule(True, "phase", "*"))
@@ -173,6 +174,7 @@ def test_the_api_allows_denies_lists_and_removes(owner: Person, stranger: Person
     assert list(Permission.objects.values_list("pattern", flat=True)) == ["*"]
     assert list(Act.objects.filter(kind="permission").order_by("pk").values_list("verb", "door", "reason")) == [
         ("deny", "api", ""),
+        ("allow", "api", ""),
         ("allow", "api", ""),
         ("remove", "api", "over"),
     ]

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from tasks_app.api.problems import Refused, refuse_body
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
+from tasks_app.callers.principals import EVERYONE
 from tasks_app.callers.rules import KINDS
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
@@ -27,7 +28,7 @@ class PermissionRow(Row):
 class NewPermission(Body):
     tenant = serializers.CharField(max_length=64, default="default")
     principal = serializers.CharField(
-        max_length=64, allow_null=True, help_text="A principal of the tenant; null for all of them."
+        max_length=64, allow_null=True, help_text="A principal of the tenant; null or * for all of them."
     )
     effect = serializers.ChoiceField(choices=["allow", "deny"])
     kind = serializers.ChoiceField(choices=KINDS)
@@ -48,8 +49,9 @@ class Permissions(Resource):
         """Allow or deny names. A permission for the same pattern is replaced."""
         self.check_tenant(values["tenant"])
         allows = values["effect"] == "allow"
+        name = None if values["principal"] == EVERYONE else values["principal"]
         try:
-            to = find_holder(values["tenant"], values["principal"])
+            to = find_holder(values["tenant"], name)
             row = permissions.set_permission(to, values["kind"], values["pattern"], allows=allows, by=operator)
         except ValueError as error:
             raise refuse_body(error) from None
