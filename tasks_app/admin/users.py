@@ -138,6 +138,8 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
     actions = ("reset_second_factor", "password", "link", "unlink")
     list_display = ("username", "show_last_login", "is_active", "is_staff", "is_superuser", "email")
     list_filter = ("is_active", "is_staff", "is_superuser")
+    readonly_fields = ("show_last_login", "show_joined")
+    fieldsets = (*(UserAdmin.fieldsets or ())[:-1], ("Times", {"fields": readonly_fields}))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Acts name their operator. A deleted name could be given to another person, so accounts are deactivated.
@@ -244,6 +246,10 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
     @admin.display(description="last login (UTC)")
     def show_last_login(self, row: User) -> str | None:
         return format_time(row.last_login) or None
+
+    @admin.display(description="joined (UTC)")
+    def show_joined(self, row: User) -> str:
+        return format_time(row.date_joined)
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time

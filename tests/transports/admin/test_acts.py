@@ -177,6 +177,17 @@ def test_an_operator_keeps_the_name_by_which_acts_tell_them(admin: Client) -> No
     assert User.objects.get(pk=otto.pk).username == "otto"
 
 
+def test_no_form_changes_when_an_operator_came_or_logged_in(admin: Client) -> None:
+    otto = User.objects.create_user("otto", is_staff=True)
+    times = {"date_joined_0": "2001-01-01", "date_joined_1": "00:00:00"}
+    times |= {"last_login_0": "2001-01-01", "last_login_1": "00:00:00"}
+    form = times | {"is_active": "on", "reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
+    assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
+    joined = otto.date_joined
+    otto.refresh_from_db()
+    assert (otto.date_joined, otto.last_login, otto.is_staff) == (joined, None, False)
+
+
 def test_the_page_of_a_row_leads_to_what_was_done_to_it(admin: Client, key: ApiKey) -> None:
     row, other = task(key.principal), task(key.principal)
     by = Operator(name="<b>otto</b>", door=COMMAND)
