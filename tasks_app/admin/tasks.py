@@ -18,7 +18,7 @@ from a2a.states import TERMINAL
 from tasks_app import operations
 from tasks_app.admin import task_page
 from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count, report_answers
-from tasks_app.admin.filters import CreatedFilter, ExactFilter
+from tasks_app.admin.filters import CreatedFilter, ExactFilter, OwnerFilter
 from tasks_app.admin.readonly import LogTable, confirm, link, read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.ids import own_context
@@ -42,6 +42,13 @@ class AgentFilter(ExactFilter):
         return [(name, name) for name in sorted(registry.names())]
 
 
+class TaskOwnerFilter(OwnerFilter):
+    @property
+    def is_indexed(self) -> bool:
+        # The indexes with the owner do not have the order of the list.
+        return False
+
+
 @admin.register(Task)
 class TaskAdmin(LogTable[Task]):
     list_display = (
@@ -54,7 +61,7 @@ class TaskAdmin(LogTable[Task]):
         "show_context",
         "id",
     )
-    list_filter = (StateFilter, AgentFilter, CreatedFilter)
+    list_filter = (StateFilter, AgentFilter, TaskOwnerFilter, CreatedFilter)
     list_select_related = related = ("owner", "tenant")
     max_found = lookup.CANDIDATES
     max_selected = MAX_SELECTED

@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 from django.contrib.admin.sites import site
 from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
 from tasks_app.models import Exchange, Principal, Tenant
 from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import program
 from tests.support.commands import printed
-from tests.support.operators import exchange
+from tests.support.operators import exchange, task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -76,6 +78,18 @@ def test_each_column_of_a_call_can_be_a_parameter(olga: Any) -> None:
     for name, value in (values | {"peer": "203.0.113.7"}).items():
         rows = robot.get("exchanges/", since=since, **{name: value}).json()["results"]
         assert [row["id"] for row in rows] == [rest.pk], name
+
+
+def test_tasks_of_an_owner_are_listed_at_each_door(olga: Any, admin_client: Client) -> None:
+    tenant = Tenant.objects.create(name="initech")
+    other = Principal.objects.create(tenant=tenant, name="olga")
+    mine, theirs = task(olga).pk, task(other).pk
+    robot, since = program(ADMINISTRATOR), "2020-01-01T00:00:00Z"
+    for name, ids in {"olga": {mine, theirs}, "acme/olga": {mine}, "umbrella/olga": set()}.items():
+        assert {row["id"] for row in robot.get("tasks/", since=since, owner=name).json()["results"]} == ids
+        assert {row["id"] for row in printed("tasks", "list", "--owner", name)} == ids
+    page = admin_client.get(reverse("admin:tasks_app_task_changelist"), {"owner_id": other.pk})
+    assert [row.pk for row in page.context["cl"].result_list] == [theirs]
 
 
 def test_a_caller_may_be_given_with_its_tenant_as_the_log_names_it(olga: Any) -> None:

@@ -47,7 +47,7 @@ class Tasks(Resource):
     model = Task
     serializer_class = TaskRow
     filters = {"state": "state"}
-    bounded = {"agent": "agent"}
+    bounded = {"agent": "agent", "owner": "owner"}
 
     def rows(self) -> Any:
         return Task.objects.select_related("tenant", "owner").defer(*LARGE)
@@ -58,8 +58,11 @@ class Tasks(Resource):
 
     def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
         # `find` takes a task id, a context id, or the reference of a failure.
-        text = values.pop("find", None)
-        return super().select(rows if text is None else lookup.find_tasks(text, rows), values)
+        if (text := values.pop("find", None)) is not None:
+            rows = lookup.find_tasks(text, rows)
+        if (owner := values.pop("owner", None)) is not None:
+            rows = lookup.owned_by(rows, owner)
+        return super().select(rows, values)
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()

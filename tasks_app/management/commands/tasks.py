@@ -64,6 +64,7 @@ class Command(DatabaseCommand):
         listing = verbs.add_parser("list", help="list the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState], help="only in this state")
         listing.add_argument("--agent", type=read_text, help="only of this agent")
+        listing.add_argument("--owner", type=read_text, help="only those of a principal, such as olga or acme/olga")
         listing.add_argument(
             "--reference", type=read_text, help="only with this reference in the error message of a failure"
         )
@@ -128,6 +129,8 @@ class Command(DatabaseCommand):
         rows = (
             Task.objects.all() if options["reference"] is None else lookup.find_tasks_by_reference(options["reference"])
         )
+        if options["owner"] is not None:
+            rows = lookup.owned_by(rows, options["owner"])
         values = {name: options[name] for name in ("state", "agent") if options[name]}
         rows = lookup.filter_by(rows, **values).order_by("-id")
         if since := options["since"]:
