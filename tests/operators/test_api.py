@@ -7,18 +7,20 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from a2a.events import StatusChanged
+from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.api.resources import RESOURCES
 from tasks_app.callers import access
 from tasks_app.ids import uuid7_at
 from tasks_app.limits import strangers
-from tasks_app.models import Act, ApiKey, OperatorToken, Principal
+from tasks_app.models import Act, ApiKey, OperatorToken, Principal, Run
 from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.operators.people import OPS, operator, program
 from tests.support.callers import find_caller
 from tests.support.hand import Hand
-from tests.support.operators import exchange, task
+from tests.support.operators import NOW, exchange, status, task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -343,3 +345,18 @@ def test_the_description_names_every_path() -> None:
     assert "/api/v1/keys/{id}/revoke/" in paths
     assert set(paths["/api/v1/keys/"]) == {"get", "post"}
     assert {path.split("/")[3] for path in paths} == {resource.segment for resource in RESOURCES}
+
+
+def test_a_task_is_shown_with_its_events_and_the_tracebacks_of_its_runs(olga: Principal) -> None:
+    steps = [StatusChanged(status=status(TaskState.WORKING, f"step {n}")) for n in range(3)]
+    row, robot = task(olga, *steps), program(VIEWER)
+    Run.objects.create(task=row, fence=1, worker="w", ended_at=NOW, outcome="failed", traceback="Traceback: boom")
+    shown = robot.get(f"tasks/{row.pk}/").json()
+    assert shown["runs"][0]["traceback"] == "Traceback: boom"
+    assert ([each["seq"] for each in shown["events"]], shown["next"]) == ([1, 2, 3, 4], None)
+    assert "step 2" in str(shown["events"][3]["payload"])
+    newest = robot.get(f"tasks/{row.pk}/", limit=3).json()
+    assert [each["seq"] for each in newest["events"]] == [2, 3, 4]
+    older = Client().get(newest["next"], headers=robot.headers).json()
+    assert ([each["seq"] for each in older["events"]], older["next"]) == ([1], None)
+    assert problem(robot.get(f"tasks/{row.pk}/", limit=101), 400)["errors"][0]["where"] == "/limit"

@@ -6,22 +6,29 @@ import orjson
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
 from a2a.errors import Error
 from a2a.money import show_usd
 from tasks_app import event_log, operations
+from tasks_app.api.paging import read_numbers
 from tasks_app.api.problems import Refused
 from tasks_app.api.resource import OwnedRow, Resource
 from tasks_app.api.verbs import verb
 from tasks_app.cards.addresses import public
+from tasks_app.database.keyset import fetch_page
 from tasks_app.files import with_links
-from tasks_app.models import Run, Task
+from tasks_app.models import Event, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
 
 LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
 """Columns that lists do not read."""
-RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference")
+RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")
+EVENT = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
+EVENTS, MOST_EVENTS = 50, 100
+"""Events of a page by default, and at most. One of them may have a megabyte."""
+MOST_SEQ = 2**31 - 1
 
 
 class Dollars(serializers.CharField):
@@ -48,6 +55,7 @@ class Tasks(Resource):
     serializer_class = TaskRow
     filters = {"state": "state"}
     bounded = {"agent": "agent", "owner": "owner"}
+    page_parameters = ("before", "limit")
 
     def rows(self) -> Any:
         return Task.objects.select_related("tenant", "owner").defer(*LARGE)
@@ -66,11 +74,14 @@ class Tasks(Resource):
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
+        page = read_numbers(request, {"before": MOST_SEQ, "limit": MOST_EVENTS}, "a task")
         stored = event_log.read_many([event_log.ReadTask(task_id=row.pk, sight=None)])[0]
-        # The stored reference to a file is a secret. The output has links instead, which expire.
-        task = with_links(bytes(stored.document.json()), public()) if stored else b"null"
+        document = _read_json(stored.document.json()) if stored else None
+        events, before = _read_events(row.pk, **page)
+        following = before and replace_query_param(request.build_absolute_uri(), "before", before)
         runs = Run.objects.filter(task_id=row.pk).order_by("id").values(*RUN)
-        return Response(self.describe(row) | {"task": orjson.loads(bytes(task)), "runs": list(runs)})
+        more = {"task": document, "events": events, "next": following, "runs": list(runs)}
+        return Response(self.describe(row) | more)
 
     @verb()
     def cancel(self, row: Task, values: dict[str, Any], operator: Operator) -> None:
@@ -79,3 +90,20 @@ class Tasks(Resource):
             operations.cancel_for_operator(row.pk, operator)
         except Error as error:
             raise Refused(f"{error.sentence}.") from None
+
+
+def _read_events(task_id: str, before: int = MOST_SEQ, limit: int = EVENTS) -> tuple[list[dict[str, Any]], int | None]:
+    """Return the newest events below a number, oldest first; and the number for the older ones, if there are any."""
+    rows = Event.objects.filter(task_id=task_id, seq__lt=before).order_by("-seq").values(*EVENT)
+    newest, more = fetch_page(rows, limit)
+    events = [each | {"payload": _read_json(each["payload"].encode())} for each in reversed(newest)]
+    return events, events[0]["seq"] if more else None
+
+
+def _read_json(text: Any) -> Any:
+    """Return the value of a stored document. References to files are secrets: there are links instead, which expire."""
+    linked = bytes(with_links(text, public()))
+    try:
+        return orjson.loads(linked)
+    except ValueError:  # a damaged row
+        return linked.decode(errors="replace")
