@@ -14,11 +14,12 @@ from tasks_app.api.resources import RESOURCES
 from tasks_app.callers import access
 from tasks_app.ids import uuid7_at
 from tasks_app.limits import strangers
-from tasks_app.models import Act, ApiKey, OperatorToken, Principal, Run
+from tasks_app.models import Act, ApiKey, Event, OperatorToken, Principal, Run
 from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.operators.people import OPS, operator, program
 from tests.support.callers import find_caller
+from tests.support.commands import printed
 from tests.support.hand import Hand
 from tests.support.operators import NOW, exchange, status, task
 
@@ -360,3 +361,11 @@ def test_a_task_is_shown_with_its_events_and_the_tracebacks_of_its_runs(olga: Pr
     older = Client().get(newest["next"], headers=robot.headers).json()
     assert ([each["seq"] for each in older["events"]], older["next"]) == ([1], None)
     assert problem(robot.get(f"tasks/{row.pk}/", limit=101), 400)["errors"][0]["where"] == "/limit"
+
+
+def test_a_task_with_a_damaged_log_is_shown_as_far_as_it_can_be_read(olga: Principal) -> None:
+    row, robot = task(olga, StatusChanged(status=status(TaskState.WORKING))), program(VIEWER)
+    Event.objects.filter(task_id=row.pk, seq=2).update(payload="{damaged")
+    for shown in (robot.get(f"tasks/{row.pk}/").json(), *printed("tasks", "show", row.pk)):
+        assert (shown["task"], shown["events"][1]["payload"]) == (None, "{damaged")
+        assert shown["events"][0]["payload"]

@@ -6,14 +6,10 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from a2a.errors import Error
-from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resource import BROKEN, Resource, Row
 from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
-
-BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions that a damaged document may raise while an answer is derived from the log."""
 
 
 class ExchangeRow(Row):

@@ -13,7 +13,7 @@ from a2a.money import show_usd
 from tasks_app import event_log, operations
 from tasks_app.api.paging import read_numbers
 from tasks_app.api.problems import Refused
-from tasks_app.api.resource import OwnedRow, Resource
+from tasks_app.api.resource import BROKEN, OwnedRow, Resource
 from tasks_app.api.verbs import verb
 from tasks_app.cards.addresses import public
 from tasks_app.database.keyset import fetch_page
@@ -75,12 +75,10 @@ class Tasks(Resource):
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
         page = read_numbers(request, {"before": MOST_SEQ, "limit": MOST_EVENTS}, "a task")
-        stored = event_log.read_many([event_log.ReadTask(task_id=row.pk, sight=None)])[0]
-        document = _read_json(stored.document.json()) if stored else None
         events, before = _read_events(row.pk, **page)
         following = before and replace_query_param(request.build_absolute_uri(), "before", before)
         runs = Run.objects.filter(task_id=row.pk).order_by("id").values(*RUN)
-        more = {"task": document, "events": events, "next": following, "runs": list(runs)}
+        more = {"task": _read_document(row.pk), "events": events, "next": following, "runs": list(runs)}
         return Response(self.describe(row) | more)
 
     @verb()
@@ -90,6 +88,15 @@ class Tasks(Resource):
             operations.cancel_for_operator(row.pk, operator)
         except Error as error:
             raise Refused(f"{error.sentence}.") from None
+
+
+def _read_document(task_id: str) -> Any:
+    """Return the task as callers see it; None if its log is damaged, which the doctor says in words."""
+    try:
+        stored = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
+    except BROKEN:
+        return None
+    return _read_json(stored.document.json()) if stored else None
 
 
 def _read_events(task_id: str, before: int = MOST_SEQ, limit: int = EVENTS) -> tuple[list[dict[str, Any]], int | None]:

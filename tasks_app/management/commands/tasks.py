@@ -31,6 +31,8 @@ from tasks_app.models import Event, RelayedTask, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Change, Operator, record_acts
 
+BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
+"""Exceptions that a damaged log may raise."""
 HEAD = ("id", "tenant__name", "owner__name", *columns.TASK)
 
 
@@ -146,16 +148,31 @@ def describe_head(row: dict[str, Any]) -> dict[str, Any]:
     return {name.removesuffix("__name"): value for name, value in (row | money).items()}
 
 
+def read_payload(text: str) -> Any:
+    """Return the payload of an event as it is stored, or a string of its text if it is damaged."""
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return text
+    return orjson.Fragment(text)
+
+
 def read_task(task_id: str) -> dict[str, Any]:
-    """Return the columns of a task, the task as callers see it, its events and its runs."""
-    stored = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
+    """Return the columns of a task, the task as callers see it, its events and its runs.
+
+    The task is None if its log is damaged, which the doctor says in words.
+    """
+    try:
+        stored = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
+    except BROKEN:
+        stored = None
     events = Event.objects.filter(task_id=task_id).order_by("seq")
     columns = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
         **describe_head(Task.objects.filter(pk=task_id).values(*HEAD).get()),
         "task": orjson.Fragment(bytes(stored.document.json())) if stored else None,
-        "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
+        "events": [row | {"payload": read_payload(row["payload"])} for row in events.values(*columns)],
         "relayed": RelayedTask.objects.filter(pk=task_id).values("relay", "remote_id", "is_open").first(),
         "runs": list(runs.values("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
     }
