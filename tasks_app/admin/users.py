@@ -138,8 +138,8 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
     actions = ("reset_second_factor", "password", "link", "unlink")
     list_display = ("username", "show_last_login", "is_active", "is_staff", "is_superuser", "email")
     list_filter = ("is_active", "is_staff", "is_superuser")
-    readonly_fields = ("show_last_login", "show_joined")
-    fieldsets = (*(UserAdmin.fieldsets or ())[:-1], ("Times", {"fields": readonly_fields}))
+    readonly_fields = ("show_link", "show_last_login", "show_joined")
+    fieldsets = (*(UserAdmin.fieldsets or ())[:-1], ("Calls and times", {"fields": readonly_fields}))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Acts name their operator. A deleted name could be given to another person, so accounts are deactivated.
@@ -246,6 +246,11 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
     @admin.display(description="last login (UTC)")
     def show_last_login(self, row: User) -> str | None:
         return format_time(row.last_login) or None
+
+    @admin.display(description="calls as")
+    def show_link(self, row: User) -> str | None:
+        link = users.describe_link_of(row)
+        return reveal(f"{link['principal']} with {link['scopes']}") if link else None
 
     @admin.display(description="joined (UTC)")
     def show_joined(self, row: User) -> str:

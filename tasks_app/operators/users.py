@@ -108,6 +108,12 @@ def unlink_user(by: Operator, user: User) -> None:
         link.delete()
 
 
+def describe_link_of(user: User) -> dict[str, Any] | None:
+    """Return the principal in whose name a user calls, as acme/olga, with the scopes; None without a link."""
+    link = UserLink.objects.select_related("principal__tenant").filter(user=user).first()
+    return _describe_link(link) if link else None
+
+
 def _describe_link(link: UserLink) -> dict[str, Any]:
     return {"principal": f"{link.principal.tenant.name}/{link.principal.name}", "scopes": link.scopes}
 
@@ -244,5 +250,5 @@ def revoke_tokens(user: User) -> int:
 def describe_user(user: User) -> dict[str, Any]:
     """Return the columns of an operator that other operators may see."""
     columns = ("id", "username", "email", "is_active", "is_staff", "is_superuser", "last_login")
-    more = {"roles": roles_of(user), "second_factor": has_device(user)}
+    more = {"roles": roles_of(user), "second_factor": has_device(user), "link": describe_link_of(user)}
     return {name: getattr(user, name) for name in columns} | more | describe_reach(user)

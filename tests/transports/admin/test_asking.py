@@ -12,8 +12,9 @@ from django.urls import reverse
 from tasks_app.models import Act, OperatorReach, Principal, SlackUser, SlackWorkspace, Tenant, UserLink
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
-from tests.operators.people import operator
+from tests.operators.people import operator, program
 from tests.slack.conftest import add_workspace
+from tests.support.commands import printed
 from tests.support.slack_api import SECRET, TEAM, TOKEN, Slack, slack
 from tests.transports.admin.pages import messages_of
 
@@ -62,6 +63,19 @@ def test_a_user_is_linked_to_a_principal_and_unlinked(admin: Client, olga: Princ
     assert messages_of(do(admin, USERS, "unlink", vera.pk)) == ["Unlink: vera."]
     assert messages_of(do(admin, USERS, "unlink", vera.pk)) == ["The user vera is not linked to a principal."]
     assert acts() == [("link", "admin", "a test"), ("unlink", "admin", "a test")]
+
+
+def test_each_door_shows_the_link_of_a_user(admin: Client, olga: Principal) -> None:
+    vera, robot = User.objects.create_user("vera"), program(ADMINISTRATOR)
+    page = reverse("admin:auth_user_change", args=[vera.pk])
+    assert "acme/olga with" not in admin.get(page).content.decode()
+    assert robot.get(f"users/{vera.pk}/").json()["link"] is None
+    do(admin, USERS, "link", vera.pk, **LINK)
+    link = {"principal": "acme/olga", "scopes": LINK["scopes"]}
+    assert f"acme/olga with {LINK['scopes']}" in admin.get(page).content.decode()
+    (row,) = robot.get("users/", username="vera").json()["results"]
+    assert row["link"] == link
+    assert link in [line["link"] for line in printed("a2a", "users", "list")]
 
 
 def test_values_that_are_wrong_link_no_user(admin: Client, olga: Principal) -> None:
