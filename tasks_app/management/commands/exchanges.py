@@ -10,8 +10,15 @@ from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
 from tasks_app.exchanges import responses
-from tasks_app.ids import uuid7_at
-from tasks_app.management.arguments import add_examples, add_since, make_number_reader, read_limit, read_text
+from tasks_app.management.arguments import (
+    add_examples,
+    add_since,
+    add_until,
+    check_window,
+    make_number_reader,
+    read_limit,
+    read_text,
+)
 from tasks_app.management.database_command import DEFAULT_LINES, DatabaseCommand
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
@@ -72,6 +79,7 @@ class Command(DatabaseCommand):
             "--peer", type=read_text, metavar="ADDRESS", help="only from this network address, such as 192.0.2.7"
         )
         add_since(filters)
+        add_until(filters)
         parser.add_argument(
             "--limit",
             type=read_limit,
@@ -79,8 +87,9 @@ class Command(DatabaseCommand):
         )
 
     def handle(self, *args: Any, id: str, bodies: bool, limit: int | None, **options: Any) -> None:
-        filters = {name: options[name] for name in (*COLUMNS, "caller", "since") if options[name] is not None}
+        filters = {name: options[name] for name in (*COLUMNS, "caller", "since", "until") if options[name] is not None}
         if id == "list":
+            check_window(options)
             rows = select_related(filter_exchanges(**filters))
             self.print_exchanges(self.limit_rows(rows, limit or DEFAULT_LINES), bodies=bodies)
         elif filters:
@@ -111,14 +120,15 @@ def select_related(rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
     return rows.select_related("caller", "tenant")
 
 
-def filter_exchanges(*, since: datetime | None = None, caller: str | None = None, **values: Any) -> QuerySet[Exchange]:
+def filter_exchanges(
+    *, since: datetime | None = None, until: datetime | None = None, caller: str | None = None, **values: Any
+) -> QuerySet[Exchange]:
     """Return the exchanges with these values, newest first."""
     rows = Exchange.objects.all() if caller is None else lookup.owned_by(Exchange.objects.all(), caller, "caller_id")
     if values.get("outcome") == NO_ANSWER:
         values["outcome"] = ""
     rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in values.items()})
-    # Ids begin with the creation time, and there is no index on the time itself.
-    return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")
+    return lookup.in_window(rows, "created_at", since, until).order_by("-id")
 
 
 def read_columns(row: Exchange) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from tasks_app import event_log
 from tasks_app.callers.stream_links import make_link
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
-from tasks_app.ids import uuid7_at
 from tasks_app.management.arguments import (
     add_examples,
     add_ids,
     add_limit,
     add_operator,
     add_since,
+    add_until,
+    check_window,
     read_ids,
     read_limit,
     read_operator,
@@ -71,6 +72,7 @@ class Command(DatabaseCommand):
             "--reference", type=read_text, help="only with this reference in the error message of a failure"
         )
         add_since(listing)
+        add_until(listing)
         add_limit(listing)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -128,6 +130,7 @@ class Command(DatabaseCommand):
         self.print_line({"id": task.pk} | link.describe(public()))
 
     def list(self, options: dict[str, Any]) -> None:
+        check_window(options)
         rows = (
             Task.objects.all() if options["reference"] is None else lookup.find_tasks_by_reference(options["reference"])
         )
@@ -135,9 +138,7 @@ class Command(DatabaseCommand):
             rows = lookup.owned_by(rows, options["owner"])
         values = {name: options[name] for name in ("state", "agent") if options[name]}
         rows = lookup.filter_by(rows, **values).order_by("-id")
-        if since := options["since"]:
-            # Ids begin with the creation time, and their index gives the order of the list.
-            rows = rows.filter(pk__gte=uuid7_at(since))
+        rows = lookup.in_window(rows, "created_at", options["since"], options["until"])
         for row in self.limit_rows(rows.values(*HEAD), options["limit"]):
             self.print_line(describe_head(row))
 

@@ -7,9 +7,10 @@ import orjson
 from django.core.management.base import CommandError
 from django.db.models import F
 
-from tasks_app.management.arguments import add_limit, add_since, read_text
+from tasks_app.management.arguments import add_limit, add_since, add_until, check_window, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models.acts import Act
+from tasks_app.operators import lookup
 from tasks_app.operators.audit import check_kind, check_verb
 
 COLUMNS = (
@@ -26,10 +27,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--id", type=read_text, dest="object_id", help="only acts on the row with this id")
     add_since(parser)
+    add_until(parser)
     add_limit(parser)
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    check_window(options)
     rows = Act.objects.order_by("-id").values(*COLUMNS, tenant_name=F("tenant__name"))
     values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
     try:
@@ -38,9 +41,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
                 check(values[name])
     except ValueError as error:
         raise CommandError(f"{error}.".replace("no act", "No act", 1)) from None
-    if since := options["since"]:
-        values["at__gte"] = since
-    for row in printer.limit_rows(rows.filter(**values), options["limit"]):
+    rows = lookup.in_window(rows.filter(**values), "at", options["since"], options["until"])
+    for row in printer.limit_rows(rows, options["limit"]):
         row["tenant"] = row.pop("tenant_name")  # A query cannot name a value like a column of its table.
         printer.print_line(row | {name: orjson.Fragment(row[name]) for name in ("before", "after")})
 

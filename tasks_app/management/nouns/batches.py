@@ -11,6 +11,8 @@ from tasks_app.management.arguments import (
     add_limit,
     add_operator,
     add_since,
+    add_until,
+    check_window,
     make_number_reader,
     read_text,
 )
@@ -25,6 +27,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing.add_argument("--state", choices=[state.value for state in STATES], help="only those in a state")
     listing.add_argument("--owner", type=read_text, help="only those of a principal, such as olga or acme/olga")
     add_since(listing)
+    add_until(listing)
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its first items")
     show.add_argument("id", type=read_text)
@@ -51,7 +54,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
                 rows = in_state(rows, options["state"])
             if options["owner"]:
                 rows = lookup.owned_by(rows, options["owner"])
-            rows = lookup.in_window(rows, "created_at", options["since"], None)
+            check_window(options)
+            rows = lookup.in_window(rows, "created_at", options["since"], options["until"])
             for row in printer.limit_rows(rows, options["limit"]):
                 printer.print_line(owned_line(row, columns.BATCH))
         case "show":

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app.exchanges.refusals import OTHERS, UNKNOWN, address_of_search, is_address
-from tasks_app.management.arguments import add_limit, add_since, read_text
+from tasks_app.management.arguments import add_limit, add_since, add_until, check_window, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Refusals
 
@@ -18,10 +18,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--address", type=read_text, help="only calls from this IP address; one of IPv6 stands for its /64 network"
     )
     add_since(parser)
+    add_until(parser)
     add_limit(parser)
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    check_window(options)
     rows = Refusals.objects.order_by("-minute", "address")
     if address := options["address"]:
         if not is_address(address):
@@ -29,6 +31,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         rows = rows.filter(address=address_of_search(address))
     if since := options["since"]:
         rows = rows.filter(minute__gte=since.replace(second=0, microsecond=0))
+    if until := options["until"]:
+        rows = rows.filter(minute__lt=until)
     for row in printer.limit_rows(rows.values(*COLUMNS), options["limit"]):
         printer.print_line(row)
 
