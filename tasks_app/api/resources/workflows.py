@@ -1,4 +1,4 @@
-"""Workflows: found by state, shown with their tasks and results, canceled."""
+"""Workflows: found by state and name, shown with their tasks and results, canceled."""
 
 from typing import Any
 
@@ -25,6 +25,7 @@ class Workflows(Resource):
     model = Workflow
     serializer_class = WorkflowRow
     filters = {"state": "state"}
+    bounded = {"name": "name"}
 
     def rows(self) -> Any:
         return Workflow.objects.select_related("tenant", "owner")

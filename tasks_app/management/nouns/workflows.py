@@ -18,6 +18,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="list the workflows, newest first")
     listing.add_argument("--state", choices=[state.value for state in WorkflowState], help="only those in a state")
+    listing.add_argument("--name", type=read_text, help="only those of this name")
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its tasks and their results")
     show.add_argument("id", type=read_text)
@@ -30,8 +31,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = Workflow.objects.select_related("owner", "tenant").order_by("-pk")
     match options["verb"]:
         case "list":
-            selected = rows.filter(state=options["state"]) if options["state"] else rows
-            for row in printer.limit_rows(selected, options["limit"]):
+            values = {name: options[name] for name in ("state", "name") if options[name]}
+            for row in printer.limit_rows(rows.filter(**values), options["limit"]):
                 printer.print_line(owned_line(row, columns.WORKFLOW))
         case "show":
             row = rows.filter(pk=options["id"]).first()

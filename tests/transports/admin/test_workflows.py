@@ -44,6 +44,15 @@ def test_the_list_and_the_page_show_tasks_and_results(viewer: Client, workflow: 
     assert viewer.post(reverse("admin:tasks_app_workflow_changelist"), {"action": "cancel"}).status_code == 403
 
 
+def test_a_workflow_is_found_by_its_name_at_each_door(viewer: Client, workflow: Workflow) -> None:
+    robot, since = program(VIEWER), "2020-01-01T00:00:00Z"
+    for name, ids in (("<b>", [workflow.pk]), ("b", [])):
+        page = viewer.get(reverse("admin:tasks_app_workflow_changelist"), {"q": name})
+        assert [row.pk for row in page.context["cl"].result_list] == ids
+        assert [row["id"] for row in robot.get("workflows/", since=since, name=name).json()["results"]] == ids
+        assert [line["id"] for line in printed("a2a", "workflows", "list", "--name", name)] == ids
+
+
 def test_an_operator_cancels_a_workflow_with_its_tasks(admin: Client, workflow: Workflow) -> None:
     assert messages_of(act(admin, "workflow", "cancel", workflow.pk)) == ["Canceled: 1 workflow."]
     workflow.refresh_from_db()
