@@ -4,7 +4,7 @@ Only a superuser, or a command, changes a superuser; and no verb makes one. So n
 """
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,10 @@ from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.second_factor import has_device
+from tasks_app.operators.texts import check_printable
+
+DETAILS = ("email", "first_name", "last_name")
+"""The columns of a user that give no right and have no act of their own."""
 
 
 class UserRefused(ActRefused):
@@ -167,6 +171,25 @@ def set_active(by: Operator, user: User, is_active: bool) -> bool:
     return True
 
 
+def set_details(by: Operator, user: User, details: Mapping[str, str]) -> None:
+    """Set the email address or the names of a user, by their columns. Raises UserRefused."""
+    for name, value in details.items():
+        try:
+            check_printable(value)
+            column: Any = User._meta.get_field(name)
+            column.clean(value, user)
+        except ValidationError as error:
+            raise UserRefused(f"The value {value[:150]!r} is refused: {error.messages[0]}", name) from None
+    with transaction.atomic():
+        locked = User.objects.select_for_update(no_key=True)
+        user.refresh_from_db(fields=list(details), from_queryset=locked)
+        before = {name: getattr(user, name) for name in details}
+        for name, value in details.items():
+            setattr(user, name, value)
+        user.save(update_fields=list(details))
+        record_acts(by, "details", Change(user, before, dict(details)))
+
+
 def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
     """Give an operator these roles in place of those from before. Raises UserRefused."""
     with keeping_a_giver(by):
@@ -249,6 +272,6 @@ def revoke_tokens(user: User) -> int:
 
 def describe_user(user: User) -> dict[str, Any]:
     """Return the columns of an operator that other operators may see."""
-    columns = ("id", "username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    columns = ("id", "username", *DETAILS, "is_active", "is_staff", "is_superuser", "last_login")
     more = {"roles": roles_of(user), "second_factor": has_device(user), "link": describe_link_of(user)}
     return {name: getattr(user, name) for name in columns} | more | describe_reach(user)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -19,7 +20,7 @@ from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.operators.people import OPS, operator, program
 from tests.support.callers import find_caller
-from tests.support.commands import printed
+from tests.support.commands import printed, run
 from tests.support.hand import Hand
 from tests.support.operators import NOW, exchange, status, task
 
@@ -332,6 +333,23 @@ def test_an_operator_is_made_given_roles_and_disabled(olga: Principal) -> None:
     problem(robot.post(f"{path}/reach/", tenants=["nowhere"]), 400)
     verbs = list(Act.objects.filter(kind="user").order_by("pk").values_list("verb", flat=True))
     assert verbs[-5:] == ["make", "role", "reach", "password", "disable"]
+
+
+def test_the_address_and_the_names_of_an_operator_are_set_at_each_door() -> None:
+    tom, robot = operator(VIEWER, name="tom"), program(ADMINISTRATOR)
+    set_by_command = printed("a2a", "users", "details", "tom", "--email", "tom@example.com", "--first-name", "Tom")[0]
+    assert (set_by_command["email"], set_by_command["first_name"]) == ("tom@example.com", "Tom")
+    row = robot.post(f"users/{tom.pk}/details/", last_name="Tyler", email="").json()
+    assert (row["email"], row["first_name"], row["last_name"]) == ("", "Tom", "Tyler")
+    act = Act.objects.latest("pk")
+    assert (act.verb, orjson.loads(act.before)) == ("details", {"email": "tom@example.com", "last_name": ""})
+    for wrong in ({"email": "nowhere"}, {"first_name": "x" * 151}, {"first_name": "wa\u202etch"}):
+        (error,) = problem(robot.post(f"users/{tom.pk}/details/", **wrong), 400)["errors"]
+        assert error["where"] == f"/{next(iter(wrong))}"
+    assert "Give email" in str(problem(robot.post(f"users/{tom.pk}/details/"), 400)["errors"])
+    assert "Give --email" in run("a2a", "users", "details", "tom").errors
+    assert "printable" in run("a2a", "users", "details", "tom", "--last-name", "a\nb").errors
+    assert User.objects.get(username="tom").last_name == "Tyler"
 
 
 def test_an_administrator_changes_no_superuser() -> None:

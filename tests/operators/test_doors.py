@@ -66,6 +66,7 @@ FIELDS = {
     ("users", "enable"): "is_active",
     ("users", "disable"): "is_active",
     ("users", "role"): "groups",
+    ("users", "details"): "email",
     ("roles", "change"): "permissions",
     ("roles", "rename"): "name",
 }

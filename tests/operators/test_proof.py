@@ -148,7 +148,7 @@ GIVES_NONE = {
     "slack-workspaces": {"disable"},
     "tasks": {"cancel"},
     "tokens": {"revoke"},
-    "users": {"disable", "unlink"},
+    "users": {"details", "disable", "unlink"},
     "webhooks": {"disable", "enable", "show_secret"},
     "workflows": {"cancel"},
 }

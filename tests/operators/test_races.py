@@ -37,6 +37,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "change": {"permissions": []},
     "rename": {"name": "night"},
     "role": {"roles": []},
+    "details": {"email": "vera@example.com"},
     "reach": {"tenants": []},
     "link": {"tenant": "acme", "principal": "mine7-owner", "scopes": "*"},
     "map_user": {"user": "U1", "tenant": "acme", "principal": "mine7-owner"},

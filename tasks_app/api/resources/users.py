@@ -25,7 +25,7 @@ REACH = frozenset({"tenants", "all_tenants", "agents"})
 class UserRow(Row):
     class Meta:
         model = User
-        fields = ("id", "username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+        fields = ("id", "username", *users.DETAILS, "is_active", "is_staff", "is_superuser", "last_login")
 
     def to_representation(self, instance: User) -> dict[str, Any]:
         return users.describe_user(instance)
@@ -50,6 +50,12 @@ class Link(Body):
     principal = serializers.CharField(max_length=64, help_text="The principal, which must exist.")
     tenant = serializers.CharField(max_length=64, default="default", help_text="The tenant of the principal.")
     scopes = serializers.CharField(max_length=255, help_text="Separated by spaces; * is all.")
+
+
+class Details(Body):
+    email = serializers.EmailField(required=False, allow_blank=True, max_length=LONGEST_EMAIL)
+    first_name = serializers.CharField(required=False, allow_blank=True, max_length=150)
+    last_name = serializers.CharField(required=False, allow_blank=True, max_length=150)
 
 
 class NewUser(NewReach):
@@ -107,6 +113,13 @@ class Users(Resource):
         if not REACH & set(self.request.data):
             raise ValidationError("Give tenants, all_tenants or agents; an empty list of tenants takes all away.")
         users.set_reach(operator, row, users.NamedReach(**values))
+
+    @verb(body=Details)
+    def details(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """Set the email address, the first name or the last name of the operator: those that are given."""
+        if not values:
+            raise ValidationError(f"Give {', '.join(users.DETAILS)}, or some of them; an empty text removes one.")
+        users.set_details(operator, row, values)
 
     @verb(body=Link, gives_rights=True)
     def link(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:

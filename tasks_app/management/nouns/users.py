@@ -47,6 +47,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
         "role": "give an operator these roles in place of those from before",
         "reach": "let an operator see the rows of these tenants and agents in place of those from before",
+        "details": "set the email address or the names of an operator",
         "link": "let a user call in the name of a principal, from pages of this server (A2A_SCHEMES)",
         "unlink": "let a user call in the name of a principal no more",
         "reset-second-factor": "remove the device of an operator, who enrols another at the next login",
@@ -69,6 +70,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
             parser.add_argument("--none", action="store_true", help="let the operator see no rows of tenants")
         if verb == "link":
             _add_link(parser)
+        if verb == "details":
+            parser.add_argument("--email", type=read_email, help="the address; an empty text removes it")
+            parser.add_argument("--first-name", type=read_text, help="the first name")
+            parser.add_argument("--last-name", type=read_text, help="the last name")
         add_operator(parser)
 
 
@@ -136,6 +141,14 @@ def _reach(printer: Printer, by: Operator, user: User, options: dict[str, Any]) 
     return {}
 
 
+def _details(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    details = {name: options[name] for name in users.DETAILS if options[name] is not None}
+    if not details:
+        raise CommandError("Give --email, --first-name or --last-name.")
+    users.set_details(by, user, details)
+    return {}
+
+
 def _link(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     link = users.link_user(by, user, options["principal"], options["tenant"], options["scopes"])
     return {"principal": f"{options['tenant']}/{options['principal']}", "scopes": link.scopes}
@@ -160,6 +173,7 @@ _VERBS: dict[str, Callable[[Printer, Operator, User, dict[str, Any]], dict[str, 
     "disable": _disable,
     "role": _role,
     "reach": _reach,
+    "details": _details,
     "link": _link,
     "unlink": _unlink,
     "reset-second-factor": _reset_second_factor,
