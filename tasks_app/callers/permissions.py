@@ -29,13 +29,20 @@ def may_ask(caller: Caller, agent: Agent, skill: str | None) -> bool:
 
     A message that names no skill of the agent may be for each of them, so the caller needs them all.
     """
+    return not denial_of(caller, agent, skill)
+
+
+def denial_of(caller: Caller, agent: Agent, skill: str | None) -> str:
+    """Return why the caller may not send a message to an agent, for the log alone; an empty text if it may."""
     if not _is_for(caller, agent.name):
-        return False
+        return "the credential is for other agents"
     if not caller.rules:
-        return True
+        return ""
     offers = [own.id for own in agent.skills]
-    needs = [skill] if skill in offers else offers
-    return is_permitted(caller, "agent", agent.name) and all(is_permitted(caller, "skill", name) for name in needs)
+    skills: list[tuple[Kind, str]] = [("skill", own) for own in ([skill] if skill in offers else offers)]
+    needs: list[tuple[Kind, str]] = [("agent", agent.name), *skills]
+    lacking = (f"the {kind} {name}" for kind, name in needs if not is_permitted(caller, kind, name))
+    return next((f"no permission allows {what}, or one denies it" for what in lacking), "")
 
 
 def may_see(caller: Caller, name: str) -> bool:

@@ -1,6 +1,7 @@
 """The choice of the agent that a message is for."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Mapping
 from functools import partial
 
 from django.conf import settings
@@ -9,9 +10,11 @@ from a2a.agents import Agent, registry
 from a2a.errors import InvalidParams, UnknownAgent
 from a2a.requests import SendMessage
 from tasks_app.callers.access import Caller
-from tasks_app.callers.permissions import is_permitted, may_ask, may_see
+from tasks_app.callers.permissions import denial_of, is_permitted, may_ask, may_see
 from tasks_app.event_log import Head
 from tasks_app.operations.operation import Context
+
+log = logging.getLogger(__name__)
 
 
 def choose_agent(request: SendMessage, context: Context) -> Agent:
@@ -23,19 +26,20 @@ def choose_agent(request: SendMessage, context: Context) -> Agent:
     """
     metadata, skill = request.metadata or {}, skill_of(request)
     may = partial(may_ask, context.caller, skill=skill)
+    require = partial(_require, context.caller, skill)
     if request.agent is not None:
         is_elsewhere = context.agent not in (None, request.agent)
-        return _require(None if is_elsewhere else registry.get(request.agent), may, agent=request.agent)
+        return require(None if is_elsewhere else registry.get(request.agent), {"agent": request.agent})
     if context.agent is not None:
-        return _require(registry.get(context.agent), may, agent=context.agent)
+        return require(registry.get(context.agent), {"agent": context.agent})
     if "agent" in metadata:
         name = _text(metadata["agent"], "metadata.agent")
-        return _require(registry.get(name), may, agent=name)
+        return require(registry.get(name), {"agent": name})
     if "skill" in metadata:
         skill = _text(metadata["skill"], "metadata.skill")
         # The skills of a relay are those that a remote agent claims. They must not attract calls of our own agents.
-        return _require(registry.with_skill(skill, last=settings.A2A_RELAYS, suits=may), may, skill=skill)
-    return _require(registry.get(settings.A2A_DEFAULT_AGENT), may, agent=settings.A2A_DEFAULT_AGENT)
+        return require(registry.with_skill(skill, last=settings.A2A_RELAYS, suits=may), {"skill": skill})
+    return require(registry.get(settings.A2A_DEFAULT_AGENT), {"agent": settings.A2A_DEFAULT_AGENT})
 
 
 def find_by_name(caller: Caller, name: str) -> Agent | None:
@@ -70,9 +74,14 @@ def skill_of(request: SendMessage) -> str | None:
     return skill if isinstance(skill, str) else None
 
 
-def _require(candidate: Agent | None, may: Callable[[Agent], bool], **name: str) -> Agent:
+def _require(caller: Caller, skill: str | None, candidate: Agent | None, name: Mapping[str, str]) -> Agent:
     """Return the agent. Raises UnknownAgent, with the name that the caller gave."""
-    if candidate is None or not may(candidate):
+    denial = denial_of(caller, candidate, skill) if candidate else ""
+    if denial and candidate:  # The caller must not know more than that the agent is unknown.
+        log.info(
+            "%s/%s: the agent %s is unknown to this caller: %s", caller.tenant, caller.name, candidate.name, denial
+        )
+    if candidate is None or denial:
         raise UnknownAgent(**{kind: text[:64] for kind, text in name.items()})
     return candidate
 

@@ -158,6 +158,15 @@ def test_a_forbidden_skill_is_as_unknown_as_one_that_does_not_exist(owner: Perso
     assert str(asking_for("whisper")).replace("whisper", "whimper") == str(asking_for("whimper"))
 
 
+def test_the_log_tells_operators_which_permission_is_lacking(owner: Person, caplog: pytest.LogCaptureFixture) -> None:
+    owner = ruled(owner, "deny skill whisper")
+    with caplog.at_level("INFO", logger="tasks_app"):
+        assert refusal(owner, SendMessage(message=message("hello"), agent=singer().name))[0] is UnknownAgent
+        assert refusal(owner, SendMessage(message=message("hello"), agent="nobody"))[0] is UnknownAgent
+    (line,) = (each for each in caplog.messages if "is unknown to this caller" in each)
+    assert line.startswith(f"home/owner: the agent {singer().name} is unknown to this caller: no permission allows the")
+
+
 def test_a_message_that_names_no_skill_needs_all_skills_of_its_agent(owner: Person) -> None:
     owner = ruled(owner, "deny skill whisper", "allow skill *")
     assert {skill.id for skill in singer().skills} == {"sing", "whisper"}
