@@ -11,12 +11,13 @@ from django.utils.html import format_html
 
 from a2a import languages
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
-from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
+from tasks_app.admin.readonly import Fact, LogTable, link
 from tasks_app.admin.text import Pane, format_duration, format_size, format_time, reveal
 from tasks_app.database.keyset import fetch_page
 from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody, Task
 from tasks_app.operators import lookup, reach
+from tasks_app.operators.damage import BROKEN
 
 BATCH = 100
 """Members of the same batch that a page lists."""

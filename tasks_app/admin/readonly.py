@@ -15,7 +15,6 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
 from tasks_app.admin.selection import Selecting, find_wrong_reason
 from tasks_app.admin.text import format_owner, reveal
@@ -23,8 +22,6 @@ from tasks_app.operators import reach
 from tasks_app.operators.audit import ADMIN, Operator, operator_of
 
 M = TypeVar("M", bound=Model)
-BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions that a damaged document may raise while it is decoded. The page then shows everything else."""
 
 
 class Fact(NamedTuple):

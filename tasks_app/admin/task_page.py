@@ -15,12 +15,13 @@ from tasks_app import event_log
 from tasks_app.admin import timeline
 from tasks_app.admin.deliveries import build_deliveries, select_deliveries
 from tasks_app.admin.exchanges import build_call
-from tasks_app.admin.readonly import BROKEN, Fact
+from tasks_app.admin.readonly import Fact
 from tasks_app.admin.text import Pane, format_size, format_time, reveal
 from tasks_app.database.keyset import fetch_page
 from tasks_app.files import link_to
 from tasks_app.models import Delivery, Exchange, Run, Task
 from tasks_app.operators import reach
+from tasks_app.operators.damage import BROKEN
 
 EXCHANGES, RUNS, DELIVERIES = 100, 50, 50
 """Newest rows of each kind that the page shows."""

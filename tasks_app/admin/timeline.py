@@ -10,10 +10,11 @@ from a2a.dialects.json.json_1_0 import event_of
 from a2a.documents import EventDocument
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.types import Message, Part
-from tasks_app.admin.readonly import BROKEN, link
+from tasks_app.admin.readonly import link
 from tasks_app.admin.text import Pane, format_size, format_time, reveal
 from tasks_app.models import Event as Row
 from tasks_app.models import Task
+from tasks_app.operators.damage import BROKEN
 from tasks_app.webhooks import with_files
 
 NEWEST = 500

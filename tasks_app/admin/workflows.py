@@ -11,12 +11,13 @@ from django.utils.html import format_html
 from a2a.dialects.json.json_1_0 import decode_artifact
 from tasks_app.admin.acting import ActionTable, format_count
 from tasks_app.admin.filters import ExactFilter
-from tasks_app.admin.readonly import BROKEN, Fact, link
+from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import format_owner, format_time, reveal
 from tasks_app.admin.timeline import quote_parts
 from tasks_app.exchanges.redaction import redact
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations import workflow_acts as acts
+from tasks_app.operators.damage import BROKEN
 from tasks_app.webhooks import one_by_one
 
 TASKS = 200

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
 from a2a.dialects.params import read_time
-from a2a.errors import Error, InvalidParams
+from a2a.errors import InvalidParams
 from tasks_app.api.paging import Newest
 from tasks_app.api.problems import NoPermission, OutOfReach
 from tasks_app.api.verbs import Verb
@@ -24,8 +24,6 @@ from tasks_app.operators.audit import API, Operator, operator_of
 
 PAGING = frozenset({Newest.cursor_query_param, Newest.page_size_query_param})
 
-BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions that a damaged document may raise while a task or an answer is derived from the log."""
 WINDOW = ("since", "until")
 """The parameters of lists with the first time that counts, and the first that does not count any more."""
 

@@ -6,10 +6,11 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from tasks_app.api.resource import BROKEN, Resource, Row
+from tasks_app.api.resource import Resource, Row
 from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
+from tasks_app.operators.damage import BROKEN
 
 
 class ExchangeRow(Row):

@@ -13,7 +13,7 @@ from a2a.money import show_usd
 from tasks_app import event_log, operations
 from tasks_app.api.paging import read_numbers
 from tasks_app.api.problems import Refused
-from tasks_app.api.resource import BROKEN, OwnedRow, Resource
+from tasks_app.api.resource import OwnedRow, Resource
 from tasks_app.api.verbs import verb
 from tasks_app.cards.addresses import public
 from tasks_app.database.keyset import fetch_page
@@ -21,6 +21,7 @@ from tasks_app.files import with_links
 from tasks_app.models import Event, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.damage import BROKEN
 
 LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
 """Columns that lists do not read."""

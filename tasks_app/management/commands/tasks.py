@@ -31,9 +31,8 @@ from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Event, RelayedTask, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.damage import BROKEN
 
-BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions that a damaged log may raise."""
 HEAD = ("id", "tenant__name", "owner__name", *columns.TASK)
 
 

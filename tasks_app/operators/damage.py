@@ -1,0 +1,6 @@
+"""Damaged rows, which operators see as far as they can be read."""
+
+from a2a.errors import Error
+
+BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
+"""Exceptions that a damaged document or log may raise while it is decoded or folded."""
