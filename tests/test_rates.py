@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from a2a.errors import TooManyCalls
+from tasks_app.callers import peers
 from tasks_app.callers.peers import network_of, origin_in
 from tasks_app.limits import strangers
 from tasks_app.limits.buckets import TokenBuckets
@@ -87,6 +88,13 @@ def behind(address: str, client: str = "203.0.113.7") -> str:
     return origin_in({"REMOTE_ADDR": address, "HTTP_X_FORWARDED_FOR": client})
 
 
+@pytest.fixture
+def fresh_warnings() -> None:
+    """Forget the addresses that the log has named, each of which it names once."""
+    peers._warn_of_proxy.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_warnings")
 def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.A2A_TRUSTED_PROXIES = []
     assert behind("10.0.0.1") == behind("10.0.0.1") == ""
@@ -96,6 +104,7 @@ def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any, caplog: p
     assert origin_in({"REMOTE_ADDR": "10.0.0.1"}) == "10.0.0.1"
 
 
+@pytest.mark.usefixtures("fresh_warnings")
 def test_a_private_address_that_is_not_among_the_proxies_is_named_in_the_log(
     settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

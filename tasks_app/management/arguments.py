@@ -59,6 +59,12 @@ def add_limit(parser: ArgumentParser) -> None:
     )
 
 
+def add_holder(parser: ArgumentParser) -> None:
+    """Add the options for the tenant and the principal of the rows in a list."""
+    parser.add_argument("--tenant", type=read_name, help="only those of this tenant")
+    parser.add_argument("--principal", type=read_name, help="only those of the principal of this name")
+
+
 def add_since(parser: _ActionsContainer) -> None:
     """Add the option for the oldest time in a list."""
     parser.add_argument(

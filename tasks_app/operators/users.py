@@ -1,6 +1,7 @@
 """Verbs on the accounts of operators, each with its act. Accounts are disabled, never deleted.
 
-Only a superuser, or a command, changes a superuser; and no verb makes one. So no role leads to more than it gives.
+Only a superuser, or a command, changes a superuser; and no verb makes one. So no role leads to more than it gives,
+except one with the permission to change users or roles, which leads to every role.
 """
 
 import secrets
@@ -237,7 +238,8 @@ def describe_reach(user: User) -> dict[str, Any]:
 
 
 def _write_roles(user: User, roles: Collection[str]) -> None:
-    groups = {group.name: group for group in Group.objects.order_by("pk")}
+    # Locked, because PostgreSQL would notice only at the end of the transaction that another operator removes one.
+    groups = {group.name: group for group in Group.objects.select_for_update(no_key=True).order_by("pk")}
     if unknown := sorted(set(roles) - groups.keys()):
         raise UserRefused(f"There is no role {unknown[0][:150]!r}: the roles are {', '.join(groups)}.", "roles")
     user.groups.set([groups[name] for name in roles])

@@ -157,3 +157,33 @@ def test_any_value_of_a_parameter_has_an_answer(resource: Any, value: str) -> No
         assert answer.status_code in {200, 400}, (name, answer.content)
         if answer.status_code == 200:
             assert answer.json()["results"] == [], name
+
+
+@pytest.mark.parametrize("noun", ["keys", "accounts", "clients", "budgets", "limits", "permissions"])
+def test_commands_list_what_belongs_to_a_principal_or_a_tenant(noun: str, settings: Any) -> None:
+    settings.A2A_OAUTH = True
+    for tenant, name in (("acme", "olga"), ("acme", "tom"), ("initech", "olga")):
+        make_one_of_each(tenant, name)
+    for words, most in (
+        (("--tenant", "acme"), 2),
+        (("--tenant", "acme", "--principal", "tom"), 1),
+        (("--tenant", "x"), 0),
+    ):
+        rows = printed("a2a", noun, "list", *words)
+        assert len(rows) == most, words
+        assert {row["tenant"] for row in rows} <= {"acme"}
+    assert {(row["tenant"], row["principal"]) for row in printed("a2a", noun, "list", "--principal", "olga")} == {
+        ("acme", "olga"),
+        ("initech", "olga"),
+    }
+
+
+def make_one_of_each(tenant: str, name: str) -> None:
+    """Make a key, an account, a client, a budget, a limit and a permission of a new principal."""
+    of, holder = ("--tenant", tenant), ("--principal", name, "--tenant", tenant)
+    printed("a2a", "keys", "create", name, *of)
+    printed("a2a", "accounts", "add", "certificate", f"dns:{name}.{tenant}", *holder)
+    printed("a2a", "clients", "add", name, "--scopes", "tasks:read", *holder)
+    printed("a2a", "budgets", "set", "5", *holder)
+    printed("a2a", "limits", "set", "60", *holder)
+    printed("a2a", "permissions", "allow", name, "agent", "*", *of)

@@ -46,6 +46,13 @@ def owned_line(row: Any, names: Iterable[str]) -> dict[str, Any]:
     return owned | {name: getattr(row, name) for name in names}
 
 
+def held_by(rows: QuerySet[M], options: dict[str, Any]) -> QuerySet[M]:
+    """Return the rows of the tenant and of the principal that the options of `add_holder` name."""
+    has_tenant = any(field.name == "tenant" for field in rows.model._meta.fields)
+    columns = {"tenant": "tenant__name" if has_tenant else "principal__tenant__name", "principal": "principal__name"}
+    return rows.filter(**{column: options[name] for name, column in columns.items() if options[name]})
+
+
 def find_row(rows: QuerySet[M], id: int, what: str, noun: str) -> M:
     """Return the row with an id. Raises CommandError, which calls the row `what`, as the list of the noun shows it."""
     row = rows.filter(pk=id).first()

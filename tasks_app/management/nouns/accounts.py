@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 from tasks_app.callers.scopes import OWN
 from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.management.arguments import (
+    add_holder,
     add_limit,
     add_operator,
     read_name,
@@ -19,7 +20,7 @@ from tasks_app.management.arguments import (
     read_text,
     read_time,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
+from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_unchanged
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
@@ -48,7 +49,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--language", type=read_name, metavar="NAME", help="the language of calls that name no version, as of a key"
     )
     add_operator(add)
-    add_limit(verbs.add_parser("list", help="list the newest accounts"))
+    listing = verbs.add_parser("list", help="list the newest accounts")
+    add_holder(listing)
+    add_limit(listing)
     _add_id(verbs.add_parser("disable", help="refuse an account until it is enabled again"))
     _add_id(verbs.add_parser("enable", help="accept a disabled account again"))
     not_before = verbs.add_parser("not-before", help="refuse all tokens of an account that were issued until now")
@@ -72,7 +75,7 @@ def _add(printer: Printer, options: dict[str, Any]) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = ServiceAccount.objects.select_related("principal__tenant").order_by("-id")
-    for row in printer.limit_rows(rows, options["limit"]):
+    for row in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(accounts.describe(row))
 
 

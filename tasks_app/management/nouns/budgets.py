@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from a2a.money import parse_usd, show_usd
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.arguments import add_holder, add_limit, add_operator, read_name, read_operator
+from tasks_app.management.nouns import Noun, Printer, held_by
 from tasks_app.models import Budget, Principal, Reservation, Tenant
 from tasks_app.models.budgets import PERIODS
 from tasks_app.operators.budgets import (
@@ -42,7 +42,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         )
     for verb in (set_parser, reset, remove):
         add_operator(verb)
-    add_limit(verbs.add_parser("list", help="list the newest budgets"))
+    listing = verbs.add_parser("list", help="list the newest budgets")
+    add_holder(listing)
+    add_limit(listing)
 
 
 def _read_amount(text: str) -> int:
@@ -69,7 +71,7 @@ def _show(printer: Printer, options: dict[str, Any]) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = Budget.objects.select_related("tenant", "principal").order_by("-id")
-    for budget in printer.limit_rows(rows, options["limit"]):
+    for budget in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(line_of(budget))
 
 

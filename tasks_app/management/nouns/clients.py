@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from tasks_app.callers.scopes import ACP, OWN
 from tasks_app.management.arguments import (
+    add_holder,
     add_limit,
     add_operator,
     make_number_reader,
@@ -19,7 +20,7 @@ from tasks_app.management.arguments import (
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
+from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_unchanged
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
@@ -34,7 +35,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add = verbs.add_parser("add", help="add a client and print its secret; it cannot be printed again")
     _add_client(add)
     add_operator(add)
-    add_limit(verbs.add_parser("list", help="list the newest clients"))
+    listing = verbs.add_parser("list", help="list the newest clients")
+    add_holder(listing)
+    add_limit(listing)
     rotate = verbs.add_parser("rotate", help="give a client a new secret and print it")
     rotate.add_argument(
         "--overlap-hours",
@@ -109,7 +112,7 @@ def _add(printer: Printer, options: dict[str, Any]) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = OAuthClient.objects.select_related("principal__tenant").order_by("-id")
-    for client in printer.limit_rows(rows, options["limit"]):
+    for client in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(clients.describe(client))
 
 

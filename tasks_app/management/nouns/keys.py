@@ -11,6 +11,7 @@ from a2a import languages
 from tasks_app.callers import scopes
 from tasks_app.management.arguments import (
     UNITS,
+    add_holder,
     add_limit,
     add_operator,
     read_days,
@@ -20,7 +21,7 @@ from tasks_app.management.arguments import (
     read_scopes,
     read_text,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row, report_unchanged
+from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_unchanged
 from tasks_app.models import ApiKey
 from tasks_app.operators.keys import find_key, make_key, rotate_key
 
@@ -30,7 +31,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     create = verbs.add_parser("create", help="create a key and print it; it cannot be printed again")
     _add_key(create)
     add_operator(create)
-    add_limit(verbs.add_parser("list", help="list the newest keys"))
+    listing = verbs.add_parser("list", help="list the newest keys")
+    add_holder(listing)
+    add_limit(listing)
     revoke = verbs.add_parser("revoke", help="revoke a key at once")
     revoke.add_argument("id", type=read_row_id, help="the id of the key, as printed by `keys list`")
     add_operator(revoke)
@@ -110,7 +113,8 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
-    for key in printer.limit_rows(ApiKey.objects.select_related("principal__tenant").order_by("-id"), options["limit"]):
+    rows = ApiKey.objects.select_related("principal__tenant").order_by("-id")
+    for key in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(_describe(key))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import (
+    add_holder,
     add_limit,
     add_operator,
     make_number_reader,
@@ -13,7 +14,7 @@ from tasks_app.management.arguments import (
     read_operator,
     read_row_id,
 )
-from tasks_app.management.nouns import Noun, Printer, find_row
+from tasks_app.management.nouns import Noun, Printer, find_row, held_by
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
 
@@ -33,7 +34,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--burst", type=make_number_reader(1, rate_limits.MOST), help="units at once; those of a minute by default"
     )
     add_operator(change)
-    add_limit(verbs.add_parser("list", help="list the newest limits"))
+    listing = verbs.add_parser("list", help="list the newest limits")
+    add_holder(listing)
+    add_limit(listing)
     remove = verbs.add_parser("remove", help="remove a limit, so that the settings apply again")
     remove.add_argument("id", type=read_row_id, help="the id of the limit, as printed by `limits list`")
     add_operator(remove)
@@ -50,7 +53,7 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = RateLimit.objects.select_related("tenant", "principal").order_by("-id")
-    for row in printer.limit_rows(rows, options["limit"]):
+    for row in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(_describe(row))
 
 

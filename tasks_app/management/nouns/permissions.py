@@ -7,8 +7,16 @@ from django.core.management.base import CommandError
 
 from tasks_app.callers.principals import EVERYONE
 from tasks_app.callers.rules import KINDS, Kind
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_row_id, read_text
-from tasks_app.management.nouns import Noun, Printer, find_row, missing_row
+from tasks_app.management.arguments import (
+    add_holder,
+    add_limit,
+    add_operator,
+    read_name,
+    read_operator,
+    read_row_id,
+    read_text,
+)
+from tasks_app.management.nouns import Noun, Printer, find_row, held_by, missing_row
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
 from tasks_app.operators.holders import find_holder
@@ -27,7 +35,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
             "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
         )
         add_operator(change)
-    add_limit(verbs.add_parser("list", help="list the newest permissions"))
+    listing = verbs.add_parser("list", help="list the newest permissions")
+    add_holder(listing)
+    add_limit(listing)
     remove = verbs.add_parser("remove", help="remove a permission")
     remove.add_argument("id", type=read_row_id, help="the id of the permission, as printed by `permissions list`")
     add_operator(remove)
@@ -46,7 +56,7 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = Permission.objects.select_related("principal", "tenant").order_by("-id")
-    for row in printer.limit_rows(rows, options["limit"]):
+    for row in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(_describe(row))
 
 
