@@ -23,6 +23,8 @@ class Phase(StrEnum):
 
 PHASES: tuple[Phase, ...] = tuple(Phase)
 """The phases in their order."""
+MAX_CONFIGURATION = 65_536
+"""Characters of the configuration of a workflow, with all that was added to it."""
 
 
 class WorkflowState(StrEnum):

@@ -15,7 +15,7 @@ from msgspec import Struct
 from a2a.errors import InvalidParams, PhaseRefused, RateLimited, WorkflowNotFound
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
-from a2a.workflows import Phase, WorkflowState, following, may_enter
+from a2a.workflows import MAX_CONFIGURATION, Phase, WorkflowState, following, may_enter
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.callers.permissions import shows
@@ -52,7 +52,8 @@ class Wish(Struct, frozen=True, kw_only=True):
 def enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
     """Have a workflow enter a phase, and begin it if it is not there.
 
-    Raises PhaseRefused, RateLimited, and WorkflowNotFound for one that the address of the wish does not show.
+    Raises PhaseRefused, RateLimited, InvalidParams for too large a configuration, and WorkflowNotFound for one that the
+    address of the wish does not show.
     """
     try:
         return _enter(wish, caller, entry)
@@ -70,11 +71,20 @@ def _enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
         if wish.agent_types is not None:
             row.agent_types = orjson.dumps(wish.agent_types).decode()
         if wish.configuration is not None:
-            row.configuration = orjson.dumps(orjson.loads(row.configuration) | wish.configuration).decode()
+            row.configuration = _with_configuration(row, wish.configuration)
         row.updated_at = clock.now()
         row.save()
         AUDIT.write(cursor, [entry] if entry else [])
     return row
+
+
+def _with_configuration(row: Workflow, more: Json) -> str:
+    """Return the configuration of a workflow with more members. Raises InvalidParams if it would be too large."""
+    encoded = orjson.dumps(orjson.loads(row.configuration) | more).decode()
+    if len(encoded) > MAX_CONFIGURATION:
+        sentence = f"would give the workflow more than {MAX_CONFIGURATION:,} characters of configuration"
+        raise InvalidParams(("configuration", sentence))
+    return encoded
 
 
 def _lock(wish: Wish, caller: Caller) -> Workflow | None:

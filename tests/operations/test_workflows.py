@@ -109,6 +109,8 @@ def test_settings_of_a_workflow_are_added_to(owner: Person) -> None:
     set_phase(owner, FIRST, agent_types=("coder",), configuration={"a": 1})
     found = set_phase(owner, SECOND, configuration={"b": 2})
     assert (found.agent_types, found.configuration) == (("coder",), {"a": 1, "b": 2})
+    with pytest.raises(InvalidParams):  # It would be small enough alone.
+        set_phase(owner, SECOND, configuration={"c": "x" * 65_520})
 
 
 def test_a_workflow_is_its_owners_alone(owner: Person, stranger: Person) -> None:

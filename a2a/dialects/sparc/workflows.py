@@ -16,6 +16,7 @@ from a2a.language import Method
 from a2a.states import TERMINAL
 from a2a.types import Json
 from a2a.workflows import (
+    MAX_CONFIGURATION,
     PHASES,
     CapabilitiesDocument,
     ExecuteWorkflow,
@@ -31,8 +32,6 @@ from a2a.workflows import (
 
 MAX_TYPES = 32
 """Agent types that a workflow may prefer."""
-MAX_CONFIGURATION = 65_536
-"""Characters of the configuration of a workflow."""
 PhaseName = Annotated[str, rule(enum=list(PHASES))]
 WorkflowName = Annotated[str, rule(minLength=1, maxLength=MAX_NAME)]
 
