@@ -29,7 +29,8 @@ def task_with_workflow(task_id: str) -> PhaseTask | None:
 
 def document_of(workflow: Workflow, *, with_results: bool) -> WorkflowDocument:
     """Return a workflow with its phases, and with their results on request."""
-    rows = list(PhaseTask.objects.filter(workflow_id=workflow.pk).order_by("pk"))
+    # Of the results, which may be large, only those that are shown are read: see _phase().
+    rows = list(PhaseTask.objects.filter(workflow_id=workflow.pk).defer("artifacts").order_by("pk"))
     open_ids = [row.task_id for row in rows if row.ended_at is None]
     states = dict(Task.objects.filter(pk__in=open_ids).values_list("pk", "state"))
     current = Phase(workflow.phase)
@@ -55,6 +56,7 @@ def _phase(
 ) -> PhaseDocument:
     completed = [row for row in rows if row.state == TaskState.COMPLETED]
     best = completed[-1] if completed and with_results else None
+    artifacts = best.artifacts if best else None  # a read of its own
     return PhaseDocument(
         phase=phase,
         state=_state(phase, current, rows),
@@ -68,7 +70,7 @@ def _phase(
             )
             for row in rows
         ),
-        artifacts=best.artifacts if best else None,
+        artifacts=artifacts,
         result_task_id=best.task_id if best else None,
     )
 

@@ -1,0 +1,29 @@
+"""The reading of a workflow: of all results of its tasks, which may be large, those that are shown."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from a2a.states import TaskState
+from a2a.workflows import Phase
+from tasks_app.models import PhaseTask
+from tasks_app.workflows import log
+from tasks_app.workflows.log import Wish
+from tasks_app.workflows.reading import document_of
+from tests.conftest import Person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+
+
+@pytest.mark.parametrize("with_results", [True, False])
+def test_a_workflow_is_read_with_the_results_that_are_shown(owner: Person, with_results: bool) -> None:
+    row = log.enter(Wish(name="w", phase=None), owner.caller, None)
+    for number in range(3):
+        log.add_task(row.pk, Phase.SPECIFICATION, f"t-{number}", "echo")
+        log.settle(PhaseTask.objects.get(task_id=f"t-{number}").pk, TaskState.COMPLETED, f'["{number}"]')
+    with CaptureQueriesContext(connection) as queries:
+        found = document_of(row, with_results=with_results).phases[0]
+    assert (found.artifacts, len(found.tasks)) == ('["2"]' if with_results else None, 3)
+    reads = [query["sql"] for query in queries if "artifacts" in query["sql"]]
+    assert len(reads) == with_results
+    assert all("workflow_id" not in sql.partition("WHERE")[2] for sql in reads)
