@@ -24,6 +24,10 @@ class Spending:
         """The rest of the limit, in millionths, negative if the task has cost more; None without a limit."""
         return None if self.limit is None else self.limit - self.spent
 
+    def narrow(self, limit: int) -> None:
+        """Set the limit, in millionths, unless there is a lower one."""
+        self.limit = limit if self.limit is None else min(self.limit, limit)
+
     def report(self, amount: int) -> bool:
         """Add an amount. Return whether the task is still within its limit."""
         with self._lock:

@@ -58,12 +58,11 @@ def _extend(cursor: Any, item: ReserveAgain) -> BudgetExceeded | None:
     Lock the task and then its budgets, as the end of a task does, so that no two transactions wait for each other.
     """
     lock = "for no key update" if on_postgres() else ""
-    cursor.execute(f"select reserved, spent, budget from {_TASK} where id = %s {lock}", [item.task_id])
-    reserved, spent, limit = cursor.fetchone() or (0, 0, None)
+    cursor.execute(f"select reserved, spent from {_TASK} where id = %s {lock}", [item.task_id])
+    reserved, spent = cursor.fetchone() or (0, 0)
     cursor.execute(f"select budget_id from {_RESERVATION} where task_id = %s", [item.task_id])
     budgets = sorted(id for (id,) in cursor.fetchall())
     goal = spent + item.at_work + item.most
-    goal = goal if limit is None else min(goal, limit)
     if not budgets or goal <= reserved:  # Meanwhile the task has ended, or another message has reserved.
         return None
     tightest = min(balances(cursor, budgets), key=lambda balance: balance.left, default=None)

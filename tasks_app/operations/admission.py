@@ -36,13 +36,14 @@ async def charge_again(request: SendMessage, head: Head, agent: Agent | None) ->
 
 
 async def charge(plan: Plan) -> None:
-    """Add to the plan what its task reserves. An agent without a cost reserves nothing. Raises BudgetExceeded."""
-    cost, limit = plan.agent.cost, plan.request.budget
+    """Add to the plan what its task reserves. An agent without a cost reserves nothing. Raises BudgetExceeded.
+
+    The budget of the call does not lower that: the report of a run that exceeds it counts in full.
+    """
+    cost = plan.agent.cost
     if cost is None:
         return
     check_budget(plan.request, plan.agent)
-    plan.run.spending = Spending(limit)
+    plan.run.spending = Spending(plan.request.budget)
     if budgets := await budgets_of(plan.context.caller):
-        most = cost.most if limit is None else min(cost.most, limit)
-        least = min(cost.least, most)
-        plan.charge = Charge(task_id=plan.run.task_id, budgets=budgets, least=least, most=most)
+        plan.charge = Charge(task_id=plan.run.task_id, budgets=budgets, least=cost.least, most=cost.most)

@@ -119,7 +119,7 @@ async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | Key
         insist(Release(charge=reservation, spent=0))  # It may have been done all the same.
         raise
     if plan.share < reservation.most:
-        plan.run.spending.limit = plan.share
+        plan.run.spending.narrow(plan.share)
     since = monotonic()
     try:
         outcome = await _run_quickly(plan)

@@ -113,7 +113,19 @@ def test_a_budget_of_the_call_is_refused_below_the_minimum_and_kept_with_the_tas
         assert (refused.value.facts["budget"], refused.value.facts["required"]) == ("X-Budget-USD", "0.50")
     stored = limit(owner, 10)
     assert Task.objects.get(pk=queued(owner, budget=500_000)).budget == 500_000
-    assert amounts(stored) == (0.5, 0), "a task reserves no more than its caller pays"
+    assert amounts(stored) == (1, 0), "a report that exceeds the budget of the call counts"
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("agent", ["priced", "priced-quick"])
+def test_a_small_budget_of_the_call_spends_no_more_of_a_stored_budget_than_there_is(owner: Person, agent: str) -> None:
+    """Send many messages at once, each of which costs twice the budget of its call."""
+    budget = limit(owner, 3)
+    results = together(12, lambda _: queued(owner, "1", agent, budget=500_000))
+    admitted = [result for result in results if isinstance(result, str)]
+    assert len(admitted) + sum(isinstance(result, BudgetExceeded) for result in results) == 12, results
+    until(lambda: not Reservation.objects.exists(), "all of them are settled")
+    assert (len(admitted), amounts(budget)) == (3, (0, 3))
 
 
 # ----------------------------------------------------------------- settlement
