@@ -201,7 +201,8 @@ def version_error(version: str, dialects: Sequence[Dialect]) -> VersionNotSuppor
     """
     echo = "".join(letter for letter in version[:32] if letter.isprintable())
     supported = ",".join(dict.fromkeys(dialect.version for dialect in reversed(dialects)))
-    return VersionNotSupported(requestedVersion=echo, supportedVersions=supported)
+    detail = f"the A2A-Version must be {supported.replace(',', ' or ')} here, not {echo}"
+    return VersionNotSupported(requestedVersion=echo, supportedVersions=supported, detail=detail)
 
 
 def minor(version: str) -> str | None:

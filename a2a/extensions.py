@@ -49,5 +49,7 @@ def activate(extensions: Iterable[Extension], uris: tuple[str, ...]) -> tuple[st
         elif extension.required:
             missing.append(extension.uri)
     if missing:
-        raise ExtensionSupportRequired(extension=", ".join(missing), header=HEADER)
+        listed = ", ".join(missing)
+        detail = f"request {listed} in the header {HEADER}"
+        raise ExtensionSupportRequired(extension=listed, header=HEADER, detail=detail)
     return tuple(active)

@@ -96,7 +96,8 @@ def test_a_required_extension_is_required_of_every_message(owner: Person) -> Non
     for request in (SendMessage(message=message()), StreamMessage(message=message(), extensions=("urn:other",))):
         with pytest.raises(ExtensionSupportRequired) as refused:
             ask(owner, request, agent="demanding")
-        assert refused.value.facts == {"extension": GEO, "header": "A2A-Extensions"}
+        detail = f"request {GEO} in the header A2A-Extensions"
+        assert refused.value.facts == {"extension": GEO, "header": "A2A-Extensions", "detail": detail}
     assert nothing_stored()
     task = sent(owner, "go", "demanding", extensions=(GEO,))
     with pytest.raises(ExtensionSupportRequired):
