@@ -99,7 +99,10 @@ async def get(request: GetPushConfig, context: Context) -> Grant:
     head = await find(context, request.task_id, request.tenant)
     row = await DoSlowly(lambda: _find(head.task_id, request), context.caller.owner_id)
     if row is None:
-        raise TaskNotFound(taskId=request.task_id, **{ABSENT_WEBHOOK: request.id or ""})
+        detail = (
+            "the task exists, and has no webhook with this id" if request.id else "the task exists, and has no webhook"
+        )
+        raise TaskNotFound(taskId=request.task_id, detail=detail, **{ABSENT_WEBHOOK: request.id or ""})
     return _answer(context, _config_of(row))
 
 

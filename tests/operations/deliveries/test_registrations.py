@@ -7,7 +7,7 @@ import pytest
 
 from a2a.errors import InvalidParams, TaskNotFound
 from a2a.languages import ALL
-from a2a.requests import CancelTask, CreatePushConfig, ListPushConfigs
+from a2a.requests import CancelTask, CreatePushConfig, GetPushConfig, ListPushConfigs
 from tasks_app import clock
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, Event, Task, Webhook
@@ -72,6 +72,19 @@ def test_an_old_webhook_with_a_slash_is_read_and_removed_over_json_rpc(
     ask(owner, drop.decode(params))
     with pytest.raises(TaskNotFound):
         ask(owner, read.decode(params))
+
+
+@pytest.mark.parametrize(("id", "rest"), [("nope", " with this id"), (None, "")])
+def test_an_unknown_webhook_of_a_task_that_exists_is_named(
+    lanes: None, owner: Person, stranger: Person, id: str | None, rest: str
+) -> None:
+    wish = GetPushConfig(task_id=task(owner), id=id)
+    with pytest.raises(TaskNotFound) as refused:
+        ask(owner, wish)
+    assert refused.value.full_message == f"Task not found: the task exists, and has no webhook{rest}"
+    with pytest.raises(TaskNotFound) as hidden:
+        ask(stranger, wish)
+    assert hidden.value.full_message == "Task not found"
 
 
 def test_a_task_has_ten_webhooks_at_most(lanes: None, owner: Person) -> None:
