@@ -73,6 +73,13 @@ def _list(value: Any, kinds: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, kinds) and item for item in value)
 
 
+def _skills(value: Any) -> bool:
+    if not _list(value, str | Skill):
+        return False
+    ids = [item if isinstance(item, str) else item.id for item in value]
+    return all(ids) and len(set(ids)) == len(ids)
+
+
 def _phases(value: Any) -> bool:
     return _list(value, str) and set(value) <= set(Phase) and len(set(value)) == len(value)
 
@@ -117,7 +124,7 @@ NAME_WORDS = "lower-case letters, digits and hyphens, beginning with a letter, a
 OPTIONS: dict[str, Option] = {
     "name": Option(None, lambda v: v is None or _name(v), NAME_WORDS),
     "description": Option(None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
-    "skills": Option((), lambda v: _list(v, str | Skill), "a list of skill ids or Skill values"),
+    "skills": Option((), _skills, "a list of skill ids or Skill values, each with an id of its own"),
     "timeout": Option(
         300.0, lambda v: _number(v) and 0 < v <= YEAR, f"a number of seconds above 0, at most {YEAR} (a year)"
     ),

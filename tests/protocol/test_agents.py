@@ -128,7 +128,14 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
 WRONG: dict[str, list[Any]] = {
     "name": ["Has Space", ""],
     "description": [" "],
-    "skills": ["greet", [1], [""]],
+    "skills": [
+        "greet",
+        [1],
+        [""],
+        ["greet", "greet"],
+        ["greet", Skill(id="greet", name="G", description="d", tags=("t",))],
+        [Skill(id="", name="G", description="d", tags=("t",))],
+    ],
     "isolation": ["thread", True],
     "memory": [1, 1e9, True],
     "timeout": [0, "5", True, float("inf"), 1e15],
