@@ -12,6 +12,17 @@ from a2a.types import Part
 HERE = Path(__file__).parent
 CHOICES = "give text, bytes, JSON data, a Part, an Artifact, or what run.status, run.ask and their like make"
 
+_MEMBERS = {
+    "text": str,
+    "url": str,
+    "filename": str,
+    "media_type": str,
+    "name": str,
+    "description": str,
+    "metadata": dict,
+}
+"""The types of the members of a part and of an action, where they have such a member."""
+
 
 class WrongValue(TypeError):
     """A value that an agent may not yield. The message names the fault and the remedy."""
@@ -33,13 +44,22 @@ def not_json(error: Exception) -> WrongValue:
 
 
 def check_part(part: Part) -> None:
-    """Raise WrongValue for a part without exactly one content, or with a text or a name that is no string."""
+    """Raise WrongValue for a part without exactly one content, or with a member of a wrong type."""
+    if not isinstance(part, Part):
+        raise WrongValue(f"gives an Artifact whose parts have a value of type {type(part).__name__}: give Part values")
     contents = (part.text is not None) + (part.raw is not None) + (part.url is not None) + (part.data is not UNSET)
     if contents != 1:
         raise WrongValue(f"gives a Part with {contents} contents: give it one of text=, raw=, url= and data=")
-    for name in ("text", "url", "filename", "media_type"):
-        if not isinstance(value := getattr(part, name), str | None):
-            raise WrongValue(f"gives a Part whose {name}= is not a string, but of type {type(value).__name__}")
+    check_members("a Part", part)
+
+
+def check_members(owner: str, value: Any) -> None:
+    """Raise WrongValue for a text or a name that is no string, and for metadata that is no dict."""
+    for name, kind in _MEMBERS.items():
+        member = getattr(value, name, None)
+        if member is not None and not isinstance(member, kind):
+            what = "a dict" if kind is dict else "a string"
+            raise WrongValue(f"gives {owner} whose {name}= is not {what}, but of type {type(member).__name__}")
 
 
 def _describe(value: Any) -> str:

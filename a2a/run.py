@@ -14,7 +14,7 @@ from a2a.errors import BudgetExceeded
 from a2a.files import is_stored
 from a2a.inbox import Inbox
 from a2a.memory import Memory, MemoryDoor
-from a2a.mistakes import WrongValue, check_part, wrong_value
+from a2a.mistakes import WrongValue, check_members, check_part, wrong_value
 from a2a.money import micros_of, usd
 from a2a.spending import Spending
 from a2a.types import Artifact, Json, Message, Part
@@ -376,8 +376,8 @@ def action_of(value: Any) -> Action:
     if not action.parts:
         raise WrongValue(f"gives run.{_MAKERS[type(action)]}() without content: give it at least one part")
     if isinstance(action, Chunk) and not isinstance(action.artifact_id, str | None):
-        kind = type(action.artifact_id).__name__
-        raise WrongValue(f"gives an artifact whose id is not a string, but of type {kind}")
+        raise WrongValue(f"gives an artifact whose id is not a string, but of type {type(action.artifact_id).__name__}")
+    check_members(f"run.{_MAKERS[type(action)]}()", action)
     for part in action.parts:
         check_part(part)
     return action

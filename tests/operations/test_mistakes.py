@@ -62,6 +62,22 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Part(text=7),  # type: ignore[arg-type]  # the mistake
         "gives a Part whose text= is not a string, but of type int",
     ),
+    "odd parts": (
+        lambda: Artifact(artifact_id="a", parts=("x",)),  # type: ignore[arg-type]  # the mistake
+        "gives an Artifact whose parts have a value of type str: give Part values",
+    ),
+    "odd metadata": (
+        lambda: Say((Part(text="x"),), metadata=[1]),  # type: ignore[arg-type]  # the mistake
+        "gives run.status() whose metadata= is not a dict, but of type list",
+    ),
+    "odd metadata of a part": (
+        lambda: Part(text="x", metadata="m"),  # type: ignore[arg-type]  # the mistake
+        "gives a Part whose metadata= is not a dict, but of type str",
+    ),
+    "odd name": (
+        lambda: Chunk((Part(text="x"),), name=["n"]),  # type: ignore[arg-type]  # the mistake
+        "gives run.artifact() whose name= is not a string, but of type list",
+    ),
     "odd id": (
         lambda: Chunk((Part(text="x"),), artifact_id=7),  # type: ignore[arg-type]  # the mistake
         "gives an artifact whose id is not a string, but of type int",
