@@ -26,7 +26,7 @@ METHODS = sorted(
 REQUEST_HEADERS = (
     *("Authorization", "X-API-Key", "Content-Type", VERSION_HEADER, HEADER, OLD_HEADER, "Last-Event-ID"),
     BUDGET_HEADER,
-    *("X-Request-ID", "traceparent", "If-None-Match", "If-Modified-Since", "Range"),
+    *("X-Request-ID", "traceparent", "If-None-Match", "If-Modified-Since", "Range", "If-Range"),
     *("Cache-Control", "tracestate", "baggage"),
 )
 """Headers that a page may send: those that this server reads, and in the last line those that libraries add unasked."""
