@@ -29,18 +29,16 @@ def task_with_workflow(task_id: str) -> PhaseTask | None:
 
 def document_of(workflow: Workflow, *, with_results: bool) -> WorkflowDocument:
     """Return a workflow with its phases, and with their results on request."""
-    # Of the results, which may be large, only those that are shown are read: see _phase().
     rows = list(PhaseTask.objects.filter(workflow_id=workflow.pk).defer("artifacts").order_by("pk"))
     open_ids = [row.task_id for row in rows if row.ended_at is None]
     states = dict(Task.objects.filter(pk__in=open_ids).values_list("pk", "state"))
-    current = Phase(workflow.phase)
+    current, results = Phase(workflow.phase), _results_of(rows) if with_results else {}
     return WorkflowDocument(
         name=workflow.name,
         state=WorkflowState(workflow.state),
         phase=current,
         phases=tuple(
-            _phase(phase, current, [row for row in rows if row.phase == phase], states, with_results)
-            for phase in PHASES
+            _phase(phase, current, [row for row in rows if row.phase == phase], states, results) for phase in PHASES
         ),
         created_at=workflow.created_at,
         updated_at=workflow.updated_at,
@@ -51,12 +49,19 @@ def document_of(workflow: Workflow, *, with_results: bool) -> WorkflowDocument:
     )
 
 
+def _results_of(rows: Iterable[PhaseTask]) -> dict[str, str | None]:
+    """Return the result of each phase by the id of its task, the last one that has completed.
+
+    Results may be large, so those that are not shown are not read.
+    """
+    last = {row.phase: row.pk for row in rows if row.state == TaskState.COMPLETED}
+    return dict(PhaseTask.objects.filter(pk__in=last.values()).values_list("task_id", "artifacts"))
+
+
 def _phase(
-    phase: Phase, current: Phase, rows: list[PhaseTask], states: dict[str, str], with_results: bool
+    phase: Phase, current: Phase, rows: list[PhaseTask], states: dict[str, str], results: dict[str, str | None]
 ) -> PhaseDocument:
-    completed = [row for row in rows if row.state == TaskState.COMPLETED]
-    best = completed[-1] if completed and with_results else None
-    artifacts = best.artifacts if best else None  # a read of its own
+    result_id = next((row.task_id for row in rows if row.task_id in results), None)
     return PhaseDocument(
         phase=phase,
         state=_state(phase, current, rows),
@@ -70,8 +75,8 @@ def _phase(
             )
             for row in rows
         ),
-        artifacts=artifacts,
-        result_task_id=best.task_id if best else None,
+        artifacts=results.get(result_id or ""),
+        result_task_id=result_id,
     )
 
 
