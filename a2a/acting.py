@@ -5,7 +5,7 @@ An invalid value is an AgentMistake, which names the line of its yield.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 import msgspec
@@ -61,17 +61,22 @@ def act_now(run: Run, give: GiveNow) -> None:
                 _give_now(run, value, give, None)
             return
         with contextlib.closing(run.agent.function(run, **inputs)) as values:
-            for value in _with_returned(values):
-                if _give_now(run, value, give, values):
+            has_more = True
+            while has_more:
+                value, has_more = _next(values)
+                if (has_more or value is not None) and _give_now(run, value, give, values):
                     return
     except WrongValue as error:
         raise locate(run, error, at_raise(error.__traceback__)) from None
 
 
-def _with_returned(values: Generator[Any, Any, Any]) -> Iterator[Any]:
-    """Yield the values of a generator, and then the value that it returns, which a `for` would drop."""
-    if (value := (yield from values)) is not None:
-        yield value
+def _next(values: Generator[Any, Any, Any]) -> tuple[Any, bool]:
+    """Return the next value of a generator and True; or at its end what it returns, which a `for` would drop, and
+    False."""
+    try:
+        return next(values), True
+    except StopIteration as end:
+        return end.value, False
 
 
 def _give_now(run: Run, value: Any, give: GiveNow, values: Any) -> bool:

@@ -110,6 +110,18 @@ def test_a_wrong_value_that_a_generator_returns_is_a_mistake() -> None:
         play(greets)
 
 
+def test_an_error_of_a_generator_that_tidies_up_is_raised() -> None:
+    def asks(run: Run) -> Iterator[Any]:
+        """Asks, and fails when it tidies up."""
+        try:
+            yield run.ask("Which one?")
+        finally:
+            raise RuntimeError("untidy")
+
+    with pytest.raises(RuntimeError, match="untidy"):
+        play(asks)
+
+
 def test_an_async_decorator_may_have_a_sync_agent_behind_it() -> None:
     def in_a_thread(function: Callable[[Run], Any]) -> Callable[[Run], Any]:
         @functools.wraps(function)
