@@ -14,7 +14,7 @@ from a2a.agents import where
 from a2a.errors import InvalidParams
 from a2a.mismatches import violation
 from a2a.mistakes import AgentMistake, WrongValue, at_raise, at_yield
-from a2a.run import Action, Run, action_of
+from a2a.run import Action, Chunk, Run, action_of, part_of
 from a2a.scribe import ends_run
 
 Give = Callable[[Action], Awaitable[object]]
@@ -103,6 +103,8 @@ def act_here(run: Run, give: GiveNow) -> None:
 
 def _take(run: Run, value: Any) -> Action:
     """Return the action of a value, and remove it from the drafts. Raises WrongValue."""
+    if type(value) is str:  # what most agents give, and what cannot be wrong
+        return Chunk((part_of(value),))
     run.drafts.remove(value)
     return action_of(value)
 
