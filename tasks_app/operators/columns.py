@@ -25,6 +25,10 @@ TASK = (
 """Columns of a task behind its id, its tenant and its owner."""
 MONEY = ("budget", "share", "reserved", "spent")
 """Columns of a task that have millionths of a dollar. Operators read them as text in dollars, such as 0.25."""
+EVENT = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
+"""Columns of an event of a task."""
+RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")
+"""Columns of a run of a task."""
 DELIVERY = (
     "id",
     "webhook_id",

@@ -25,8 +25,6 @@ from tasks_app.operators.damage import BROKEN
 
 LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
 """Columns that lists do not read."""
-RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")
-EVENT = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
 EVENTS, MOST_EVENTS = 50, 100
 """Events of a page by default, and at most. One of them may have a megabyte."""
 MOST_SEQ = 2**31 - 1
@@ -78,7 +76,7 @@ class Tasks(Resource):
         page = read_numbers(request, {"before": MOST_SEQ, "limit": MOST_EVENTS}, "a task")
         events, before = _read_events(row.pk, **page)
         following = before and replace_query_param(request.build_absolute_uri(), "before", before)
-        runs = Run.objects.filter(task_id=row.pk).order_by("id").values(*RUN)
+        runs = Run.objects.filter(task_id=row.pk).order_by("id").values(*columns.RUN)
         more = {"task": _read_document(row.pk), "events": events, "next": following, "runs": list(runs)}
         return Response(self.describe(row) | more)
 
@@ -102,7 +100,7 @@ def _read_document(task_id: str) -> Any:
 
 def _read_events(task_id: str, before: int = MOST_SEQ, limit: int = EVENTS) -> tuple[list[dict[str, Any]], int | None]:
     """Return the newest events below a number, oldest first; and the number for the older ones, if there are any."""
-    rows = Event.objects.filter(task_id=task_id, seq__lt=before).order_by("-seq").values(*EVENT)
+    rows = Event.objects.filter(task_id=task_id, seq__lt=before).order_by("-seq").values(*columns.EVENT)
     newest, more = fetch_page(rows, limit)
     events = [each | {"payload": _read_json(each["payload"].encode())} for each in reversed(newest)]
     return events, events[0]["seq"] if more else None

@@ -167,12 +167,11 @@ def read_task(task_id: str) -> dict[str, Any]:
     except BROKEN:
         stored = None
     events = Event.objects.filter(task_id=task_id).order_by("seq")
-    columns = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
         **describe_head(Task.objects.filter(pk=task_id).values(*HEAD).get()),
         "task": orjson.Fragment(bytes(stored.document.json())) if stored else None,
-        "events": [row | {"payload": read_payload(row["payload"])} for row in events.values(*columns)],
+        "events": [row | {"payload": read_payload(row["payload"])} for row in events.values(*columns.EVENT)],
         "relayed": RelayedTask.objects.filter(pk=task_id).values("relay", "remote_id", "is_open").first(),
-        "runs": list(runs.values("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
+        "runs": list(runs.values(*columns.RUN)),
     }
