@@ -22,7 +22,7 @@ from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.columns import SNAPSHOT_SEQ, SnapshotColumns, columns
 from tasks_app.event_log.read import fold
-from tasks_app.event_log.read_events import SIZES, stored_event
+from tasks_app.event_log.read_events import SIZES, first_rows, stored_event
 from tasks_app.models import Event, Task
 
 MOST_EVENTS = 512
@@ -31,7 +31,7 @@ MOST_SIZE = 524_288
 """Characters of payload that are folded beside the reads of others, at most."""
 CACHE_SIZE = 16_777_216
 """Characters of all documents that are cached for later readers, at most."""
-_TASK = Task._meta.db_table
+_TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
 class Long(Struct, frozen=True):
@@ -217,8 +217,7 @@ from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, after,
 order by r.place, e.seq
 """
 _TAIL_SQLITE = f"""
-select seq, kind, payload, state from ({SIZES} where task_id = %s and seq > %s and seq <= %s order by seq)
-where before < {MOST_SIZE} order by seq
+select size, seq, kind, payload, state from {_EVENT} where task_id = %s and seq > %s and seq <= %s order by seq
 """
 
 
@@ -236,5 +235,5 @@ def _tails(folds: Sequence[tuple[ReadAsOf, _Base]]) -> list[list[EventDocument]]
             return out
         for place, (item, base) in enumerate(folds):
             cursor.execute(_TAIL_SQLITE, (item.task_id, base.seq, base.last))
-            out[place] = [stored_event(item.task_id, "", *event) for event in cursor.fetchall()]
+            out[place] = [stored_event(item.task_id, "", *event) for event in first_rows(cursor, MOST_SIZE)]
     return out

@@ -1,9 +1,9 @@
 """Reading events, in groups: pages for readers of a log, tails behind snapshots, and how far tasks have come."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import orjson
 from msgspec import Struct
@@ -91,7 +91,7 @@ def stored_event(
 
 # A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.
 SIZES = f"select seq, kind, payload, state, created_at, sum(size) over (order by seq) - size as before from {_EVENT}"
-"""SQL for events, each with the characters of those before it."""
+"""SQL for events on PostgreSQL, each with the characters of those before it. It reads no long payload for that."""
 _LATERAL = f"""
 select r.place, e.seq, e.kind, e.payload, e.state, e.created_at
 from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
@@ -100,9 +100,20 @@ from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross 
 order by r.place, e.seq
 """
 _ONE = f"""
-select seq, kind, payload, state, created_at from ({SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
-where before < {PAGE_SIZE} order by seq
+select size, seq, kind, payload, state, created_at from {_EVENT}
+where task_id = %s and seq > %s order by seq limit {PAGE}
 """
+
+
+def first_rows(cursor: Any, most: int) -> Iterator[Sequence[Any]]:
+    """Yield rows of SQLite, whose first column is a size, without it. Stop after the row that makes up `most`.
+
+    SQLite reads a row when it is asked for. A sum in the statement would read the payloads of all of them first.
+    """
+    size = 0
+    while size < most and (row := cursor.fetchone()):
+        size += row[0]
+        yield row[1:]
 
 
 def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
@@ -117,7 +128,8 @@ def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
             return out
         for place, item in enumerate(items):
             cursor.execute(_ONE, (item.task_id, item.after))
-            out[place] = [stored_event(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
+            events = first_rows(cursor, PAGE_SIZE)
+            out[place] = [stored_event(item.task_id, item.context_id, *event) for event in events]
     return out
 
 

@@ -5,6 +5,7 @@ from psycopg import _queries
 
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
+from tasks_app.event_log.read_events import first_rows
 from tests.conftest import Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
@@ -42,3 +43,11 @@ def test_psycopg_translates_no_statement_however_long(monkeypatch: pytest.Monkey
         cursor.execute("select %s" + " " * 5_000, ["a"])
         assert cursor.fetchone() == ("a",)
     assert translated == []
+
+
+def test_no_row_is_read_after_the_one_that_fills_a_page() -> None:
+    with prepared() as cursor:
+        cursor.execute("select * from (values (3, 'a'), (3, 'b'), (9, 'c'), (1, 'd'), (1, 'e')) x")
+        assert list(first_rows(cursor, 7)) == [("a",), ("b",), ("c",)]
+        assert cursor.fetchone() == (1, "d")
+        assert list(first_rows(cursor, 7)) == [("e",)]

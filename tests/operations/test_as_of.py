@@ -117,7 +117,6 @@ def test_a_long_log_is_left_to_be_folded_alone(owner: Person, monkeypatch: pytes
     task_id = talked(owner)
     monkeypatch.setattr(as_of, bound, 5)
     monkeypatch.setattr(as_of, "_TAILS_POSTGRES", as_of._TAILS_POSTGRES.replace("524288", str(as_of.MOST_SIZE)))
-    monkeypatch.setattr(as_of, "_TAIL_SQLITE", as_of._TAIL_SQLITE.replace("524288", str(as_of.MOST_SIZE)))
     item = wanted(task_id, 9)
     assert read_as_of_many([item]) == [LONG]
     assert read_as_of(item) == folded(task_id)[8]
