@@ -4,6 +4,7 @@ folder that a process reads again while it runs."""
 import importlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ OPERATING = frozenset({"a2a", "deliveries", "exchanges", "migrate", "tasks"})
 """Commands by which operators look and act, also while a file of an agent is broken."""
 PRUNED = (".", "__pycache__", "site-packages", "dist-packages")
 """Beginnings of the names of folders inside that have no code of the author."""
+_AGENT = re.compile(rb"^@(a2a\.)?agent\b", re.MULTILINE)
 NOT_AGENTS = ("_", "test_", "conftest")
 """Prefixes of modules that define no agents: helpers and tests."""
 
@@ -47,6 +49,22 @@ def find_modules() -> list[str]:
     for name in names:
         _check(name, folder)
     return names
+
+
+def agents_left_out() -> list[Path]:
+    """Return the files that define agents in folders that are no packages, which are not imported."""
+    if not settings.A2A_AGENTS_DIR:
+        return []
+    with suppress(OSError):  # find_modules says what cannot be read.
+        return [path for path in sorted(_folder().glob("*/*.py")) if _is_left_out(path)]
+    return []
+
+
+def _is_left_out(path: Path) -> bool:
+    names = (path.name, path.parent.name)
+    if any(name.startswith((*NOT_AGENTS, *PRUNED)) for name in names) or (path.parent / "__init__.py").exists():
+        return False
+    return _AGENT.search(path.read_bytes()) is not None
 
 
 def watch(sender: Any, **_: Any) -> None:

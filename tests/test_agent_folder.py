@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from a2a.agents import registry
 from tasks_app.agent_files import AgentFolder, read_stamp
+from tasks_app.checks.agents import check_agents_left_out
 
 AGENT = '''
 from a2a import Run, agent
@@ -199,6 +200,22 @@ def test_a_folder_that_goes_away_leaves_its_agents(place: Place, settings: Any) 
     assert not place.look()
     assert "cannot read the folder" in place.folder.problem
     assert place.names() == ["folder-first"]
+
+
+def test_agents_in_a_folder_that_is_no_package_are_warned_of(place: Place) -> None:
+    for folder in ("greeters", "packed", "_hidden"):
+        (place.path / folder).mkdir()
+        place.agent(f"{folder}/hello", folder)
+        place.write(f"{folder}/words", "WORD = '@agent'")
+    place.write("packed/__init__", "")
+    (warning,) = check_agents_left_out()
+    assert warning.id == "a2a.W009"
+    assert f"{place.path}/greeters/hello.py are not imported" in warning.msg
+    assert f"Add {place.path}/greeters/__init__.py" in str(warning.hint)
+    place.write("greeters/__init__", "from . import hello")
+    assert check_agents_left_out() == []
+    assert place.look()
+    assert "folder-greeters" in place.names()
 
 
 def test_nothing_is_read_again_without_the_setting(place: Place, settings: Any) -> None:

@@ -54,6 +54,8 @@ class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
     fields = list_display
     list_select_related = ("principal",)
     ordering = ("-id",)
+    search_fields = ("subject", "issuer", "principal__name", "principal__tenant__name")
+    search_help_text = "A part of the subject, of the issuer, of the principal or of its tenant."
     actions = ("disable", "enable", "refuse_former_tokens")
 
     def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:

@@ -73,6 +73,8 @@ class OAuthClientAdmin(Making, DatedTable[OAuthClient]):
     fields = (*list_display, "redirect_uris", "show_former_until")
     list_select_related = ("principal",)
     ordering = ("-id",)
+    search_fields = ("name", "client_id", "principal__name", "principal__tenant__name")
+    search_help_text = "A part of the name, of the client id, of the principal or of its tenant."
     actions = ("rotate", "disable", "enable", "revoke")
 
     def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:

@@ -38,6 +38,8 @@ class DatedTable(ReadOnly[M]):
 class TenantAdmin(DatedTable[Tenant]):
     list_display = ("name", "show_created_at")
     fields = list_display
+    search_fields = ("name",)
+    search_help_text = "A part of a name."
     ordering = ("name",)
 
 
@@ -45,6 +47,8 @@ class TenantAdmin(DatedTable[Tenant]):
 class PrincipalAdmin(DatedTable[Principal]):
     list_display = ("name", "show_created_at", "tenant")
     fields = list_display
+    search_fields = ("name", "tenant__name")
+    search_help_text = "A part of the name, or of the tenant's."
     list_select_related = ("tenant",)
     ordering = ("name",)
 
@@ -67,6 +71,8 @@ class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
     fields = list_display
     list_select_related = ("principal",)
     ordering = ("-id",)
+    search_fields = ("name", "prefix", "principal__name", "principal__tenant__name")
+    search_help_text = "A part of the name, of the prefix, of the principal or of its tenant."
     actions = ("revoke", "rotate")
 
     @admin.display(description="last used (UTC)")

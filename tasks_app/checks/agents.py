@@ -10,6 +10,7 @@ from a2a import languages
 from a2a.agents import registry
 from a2a.language import Language
 from a2a.requests import Request
+from tasks_app.agent_files import agents_left_out
 from tasks_app.callers.scopes import Right
 from tasks_app.slack.extra import INSTALL, find_problem
 
@@ -66,6 +67,22 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
         return []
     hint = f"Set A2A_DEFAULT_AGENT to one of {', '.join(registry.names())}, or its module in A2A_AGENT_MODULES."
     return [Error(f"There is no agent {settings.A2A_DEFAULT_AGENT}.", hint=hint, id="a2a.E002")]
+
+
+@register()
+def check_agents_left_out(**_: Any) -> list[CheckMessage]:
+    """Check that all agents in folders of `A2A_AGENTS_DIR` are imported.
+
+    a2a.W009: a folder in `A2A_AGENTS_DIR` has agents and no `__init__.py`, so they are not imported.
+    """
+    return [
+        Warning(
+            f"The agents of {path} are not imported, because its folder has no __init__.py.",
+            hint=f"Add {path.parent / '__init__.py'}, which imports the module: from . import {path.stem}",
+            id="a2a.W009",
+        )
+        for path in agents_left_out()
+    ]
 
 
 @register()

@@ -12,6 +12,7 @@ class Exchange(models.Model):
     """One call and its answer. Ids begin with the time, so the order of ids is that of the calls."""
 
     OUTCOMES: ClassVar = ("result", "error", "stream", "notified", "refused", "left", "broken")
+    DOORS: ClassVar = ("http", "rest", "link", "websocket", "slack", "zone", "queue", "in-process")
 
     id = models.CharField(max_length=36, primary_key=True)
     request_id = models.CharField(

@@ -60,6 +60,8 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(olga: Princ
     ("words", "sentence"),
     [
         (("list", "--outcome", "fine"), "argument --outcome: invalid choice: 'fine'"),
+        (("list", "--door", "websockets"), "argument --door: invalid choice: 'websockets'"),
+        (("list", "--dialect", "a2a-0.4"), "argument --dialect: invalid choice: 'a2a-0.4'"),
         (("list", "--status", "99"), "argument --status: must be a number from 100 to 599, not '99'"),
         (("list", "--limit", "10001"), "argument --limit: must be a number from 1 to 10,000, not '10001'"),
         (

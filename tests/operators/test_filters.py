@@ -8,9 +8,16 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from a2a import languages
 from tasks_app.api.resources import RESOURCES
+from tasks_app.api.resources.exchanges import Exchanges
+from tasks_app.exchanges.exchange import BARE
 from tasks_app.models import Exchange, Principal, Tenant
 from tasks_app.operators.roles import ADMINISTRATOR
+from tasks_app.transports import handshake, links, slack
+from tasks_app.transports.http import door_of
+from tasks_app.zones import slack as zone_slack
+from tasks_app.zones.registration import IN_PROCESS
 from tests.operators.people import program
 from tests.support.commands import printed
 from tests.support.operators import exchange, task
@@ -24,6 +31,8 @@ def test_parameters_with_few_values_are_those_of_states_and_kinds() -> None:
     assert {(resource.segment, name) for resource, name in FEW} == {
         ("batches", "state"),
         ("deliveries", "state"),
+        ("exchanges", "dialect"),
+        ("exchanges", "door"),
         ("exchanges", "outcome"),
         ("logins", "kind"),
         ("shared-streams", "state"),
@@ -51,6 +60,14 @@ def test_a_value_that_no_row_can_have_is_refused(resource: Any, name: str) -> No
     paths = robot.get("openapi.json").json()["paths"]
     schemas = {each["name"]: each["schema"] for each in paths[f"/api/v1/{path}"]["get"]["parameters"]}
     assert schemas[name]["enum"] == list(resource.choices_of(name))
+
+
+def test_calls_can_be_chosen_by_every_door_and_every_dialect() -> None:
+    """In the fixed values of both stand the names that the doors write."""
+    named = {BARE, handshake.DOOR, links.DOOR, slack.DOOR, zone_slack.DOOR, IN_PROCESS}
+    named |= {door_of(endpoint) for endpoint in languages.ALL.endpoints.values()}
+    assert named | {"zone", "queue"} == set(Exchange.DOORS)
+    assert {language.name for language in languages.ALL.by_name.values()} | {""} == set(Exchanges.few["dialect"])
 
 
 SPELLED = {"http_status": "status", "caller__name": "caller", "owner_id": "owner"}

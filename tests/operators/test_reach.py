@@ -9,7 +9,19 @@ from django.urls import NoReverseMatch, reverse
 
 from tasks_app import operations
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Act, ApiKey, Budget, Delivery, Exchange, OperatorReach, Principal, Task, Tenant, Webhook
+from tasks_app.models import (
+    Act,
+    ApiKey,
+    Budget,
+    Delivery,
+    Exchange,
+    OperatorReach,
+    Principal,
+    ServiceAccount,
+    Task,
+    Tenant,
+    Webhook,
+)
 from tasks_app.models import Permission as PermissionRow
 from tasks_app.operators import reach, users
 from tasks_app.operators.reach import EVERYTHING, NOTHING, Reach, reach_of
@@ -70,6 +82,14 @@ def test_no_search_of_the_admin_finds_a_row_of_another_tenant(mine: Furniture, o
     for text in (other.rows[Task].pk, other.rows[Exchange].pk, f"{OTHER}-context", f"{OTHER}-rpc"):
         answer = client.get(address(model, "changelist"), {"q": text})
         assert list(answer.context["cl"].result_list) == []
+
+
+@pytest.mark.parametrize("model", [Tenant, Principal, ApiKey, ServiceAccount])
+def test_callers_are_found_by_a_part_of_their_names(mine: Furniture, other: Furniture, model: Any) -> None:
+    nearby, everyone = browser(operator(ADMINISTRATOR, reach=HERE)), browser(operator(ADMINISTRATOR))
+    for client, text, found in ((everyone, "acm", mine), (everyone, OTHER[1:], other), (nearby, OTHER[1:], None)):
+        rows = client.get(address(model, "changelist"), {"q": text}).context["cl"].result_list
+        assert [row.pk for row in rows] == ([found.rows[model].pk] if found else []), (model, text)
 
 
 def test_no_list_and_no_row_of_the_api_has_a_byte_of_another_tenant(mine: Furniture, other: Furniture) -> None:

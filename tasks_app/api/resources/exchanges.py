@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from a2a import languages
 from tasks_app.api.resource import Resource, Row
 from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
@@ -28,7 +29,11 @@ class Exchanges(Resource):
     serializer_class = ExchangeRow
     filters = {"outcome": "outcome", "task_id": "task_id"}
     bounded = {"status": "http_status"} | {name: name for name in ("method", "door", "dialect", "caller", "peer")}
-    few = {"outcome": (*Exchange.OUTCOMES, "")}  # It is empty while no answer is recorded.
+    few = {
+        "outcome": (*Exchange.OUTCOMES, ""),  # It is empty while no answer is recorded.
+        "door": Exchange.DOORS,
+        "dialect": (*sorted(languages.ALL.by_name), ""),  # It is empty for calls that were refused unread.
+    }
 
     def rows(self) -> Any:
         return Exchange.objects.select_related("caller", "tenant")

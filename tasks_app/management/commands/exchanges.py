@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
+from a2a import languages
 from tasks_app.exchanges import responses
 from tasks_app.management.arguments import (
     add_examples,
@@ -68,12 +69,8 @@ class Command(DatabaseCommand):
             metavar="HTTP",
             help="only with this HTTP status, such as 401",
         )
-        filters.add_argument(
-            "--door",
-            type=read_text,
-            help="only through this door: http, rest, link, websocket, slack, zone, queue or in-process",
-        )
-        filters.add_argument("--dialect", type=read_text, help="only in this dialect, such as a2a-0.3")
+        filters.add_argument("--door", choices=Exchange.DOORS, help="only through this door")
+        filters.add_argument("--dialect", choices=sorted(languages.ALL.by_name), help="only in this dialect")
         filters.add_argument("--caller", type=read_text, help="only from a principal, such as olga or acme/olga")
         filters.add_argument(
             "--peer", type=read_text, metavar="ADDRESS", help="only from this network address, such as 192.0.2.7"
