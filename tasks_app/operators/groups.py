@@ -37,7 +37,11 @@ def rename_role(by: Operator, group: Group, name: str) -> None:
     with transaction.atomic():
         _lock(group)
         before, group.name = group.name, name
-        group.save(update_fields=["name"])
+        try:
+            with transaction.atomic():
+                group.save(update_fields=["name"])
+        except IntegrityError:  # Another operator has made a role of the name since it was checked.
+            raise UserRefused(f"There is a role {name!r} already: choose another name.", "name") from None
         record_acts(by, "rename", Change(group, {"name": before}, {"name": name}))
 
 
@@ -113,5 +117,8 @@ def describe_role(group: Group) -> dict[str, Any]:
 
 
 def _lock(group: Group) -> None:
-    if Group.objects.select_for_update().filter(pk=group.pk).first() is None:
+    """Lock the row, and read its name again: another operator may have renamed it since it was read."""
+    row = Group.objects.select_for_update().filter(pk=group.pk).first()
+    if row is None:
         raise UserRefused(f"There is no role {group.name!r} any more: it was removed meanwhile.")
+    group.name = row.name

@@ -9,9 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.models import Act
+from tasks_app.operators import groups
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, ROLES
 from tasks_app.operators.users import NamedReach
-from tests.operators.people import operator, program
+from tests.operators.people import OPS, operator, program
 from tests.support.commands import printed, run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -110,6 +111,22 @@ def test_a_role_is_renamed_at_each_door_and_those_of_the_server_at_none() -> Non
     own = Group.objects.get(name=ADMINISTRATOR)
     page = client.get(reverse("admin:auth_group_change", args=[own.pk])).content.decode()
     assert 'name="name"' not in page
+
+
+def test_two_operators_who_rename_roles_at_once_get_a_sentence_and_true_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    role, robot = Group.objects.create(name="watch"), program(ADMINISTRATOR)
+    seen_before = Group.objects.get(pk=role.pk)
+    groups.rename_role(OPS, role, "night")
+    groups.rename_role(OPS, seen_before, "day")
+    acts = Act.objects.filter(verb="rename").order_by("pk")
+    assert [json.loads(act.before)["name"] for act in acts] == ["watch", "night"]
+    monkeypatch.setattr(groups, "check_name", lambda *_: Group.objects.get_or_create(name="late"))
+    answer = robot.post(f"roles/{role.pk}/rename/", name="late")
+    assert (answer.status_code, answer.json()["errors"][0]["where"]) == (400, "/name")
+    assert "There is a role 'late' already" in run("a2a", "roles", "rename", "day", "late").errors
+    assert Group.objects.get(pk=role.pk).name == "day"
 
 
 def test_only_an_administrator_of_every_tenant_makes_roles() -> None:
