@@ -142,7 +142,7 @@ GIVES_NONE = {
     "logins": {"unlock"},
     "memory": {"remove"},
     "receivers": {"agree", "forget"},
-    "roles": {"remove", "rename"},
+    "roles": {"remove"},
     "shared-streams": {"close", "pause", "resume"},
     "slack-questions": {"send_again", "drop"},
     "slack-workspaces": {"disable"},

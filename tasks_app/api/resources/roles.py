@@ -54,7 +54,7 @@ class Roles(Resource):
         """Give the role these permissions in place of those from before."""
         groups.change_role(operator, row, values["permissions"])
 
-    @verb(body=Name)
+    @verb(body=Name, gives_rights=True)  # Roles are given by their names.
     def rename(self, row: Group, values: dict[str, Any], operator: Operator) -> None:
         """Give the role another name; operators who have it keep it. The roles of `migrate` keep their names."""
         groups.rename_role(operator, row, values["name"])
