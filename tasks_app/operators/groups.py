@@ -1,5 +1,6 @@
 """Verbs on roles, each with its act. A deployment makes its own beside those of roles.py: all are groups of Django."""
 
+import re
 import unicodedata
 from collections.abc import Collection
 from typing import Any
@@ -12,6 +13,11 @@ from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import check_printable
 from tasks_app.operators.users import UserRefused, keeping_a_giver
+
+_UNSEEN = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters that are printable and cannot be seen."""
 
 
 def make_role(by: Operator, name: str, permissions: Collection[str]) -> Group:
@@ -48,14 +54,17 @@ def rename_role(by: Operator, group: Group, name: str) -> None:
 def check_name(name: str, group: Group | None = None) -> None:
     """Check that a role can have a name: a new one, or this group. Raises UserRefused.
 
-    Only by its look can an operator tell a role from another. So letter case and the width of letters make no
-    difference, and no space stands around a name: JSON and forms drop it.
+    Only by its look can an operator tell a role from another. So letter case, the width of letters, the number of
+    spaces, which pages show as one, and unseen characters make no difference, and no space stands around a name: JSON
+    and forms drop it.
     """
     try:
         check_printable(name)
         Group._meta.get_field("name").clean(name, None)
         if name != name.strip():
             raise ValidationError("must not begin or end with a space")
+        if not _fold(name):
+            raise ValidationError("must have characters that can be seen")
     except ValidationError as error:
         raise UserRefused(f"A role cannot be called {name[:150]!r}: {error.messages[0]}", "name") from None
     others = Group.objects.exclude(pk=group.pk) if group else Group.objects.all()
@@ -65,7 +74,8 @@ def check_name(name: str, group: Group | None = None) -> None:
 
 
 def _fold(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()
+    look = unicodedata.normalize("NFKC", _UNSEEN.sub("", name))
+    return " ".join(look.casefold().split())
 
 
 def change_role(by: Operator, group: Group, permissions: Collection[str]) -> None:

@@ -81,7 +81,10 @@ def test_a_role_needs_a_new_name_and_permissions_that_exist() -> None:
     assert Group.objects.count() == len(ROLES)
 
 
-@pytest.mark.parametrize("name", ["Operator", "\uff4fperator", "AGENT OWNER", "wa\u202etch", "x" * 151])
+UNSEEN = ["agent  owner", "operator\ufe0f", "\u034foperator", "vie\u115fwer", "\u3164", "\u2800"]
+
+
+@pytest.mark.parametrize("name", ["Operator", "\uff4fperator", "AGENT OWNER", "wa\u202etch", "x" * 151, *UNSEEN])
 def test_no_role_looks_like_another_at_any_door(name: str) -> None:
     robot, client = program(ADMINISTRATOR), Client()
     client.force_login(robot.user)
