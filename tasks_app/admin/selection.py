@@ -1,11 +1,11 @@
-"""The rows that an action of the admin is for, as the form names them by their ids."""
+"""The rows that a page of the admin is for: those that its search finds, and those that a form names by their ids."""
 
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import ValidationError
-from django.db.models import Field
+from django.db.models import Field, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from tasks_app.admin.text import reveal
@@ -13,10 +13,23 @@ from tasks_app.operators.texts import check_printable
 
 MOST_MESSAGES = 5
 """Messages about ids that no row can have, at most."""
+MOST_WORDS = 10
+"""Words of a search for parts of names. Each one may be compared with every row, and SQLite refuses many hundreds."""
+MOST_CHARACTERS = 300
+"""Characters of such a search. No name is longer than 255."""
 
 
 class Selecting(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
     """A page with actions. Of the ids that a form sends, its actions get only those that a row can have."""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if len(search_term) > MOST_CHARACTERS or len(search_term.split()) > MOST_WORDS:
+            sentence = f"A search has at most {MOST_WORDS} words and {MOST_CHARACTERS} characters."
+            self.message_user(request, sentence, messages.ERROR)
+            return queryset.none(), False
+        return super().get_search_results(request, queryset, search_term)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method == "POST":

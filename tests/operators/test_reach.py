@@ -92,6 +92,14 @@ def test_callers_are_found_by_a_part_of_their_names(mine: Furniture, other: Furn
         assert [row.pk for row in rows] == ([found.rows[model].pk] if found else []), (model, text)
 
 
+@pytest.mark.parametrize("model", [Tenant, Principal, ApiKey, ServiceAccount, User, Group])
+@pytest.mark.parametrize("text", ["a " * 1_000, "x" * 60_000, "_" * 30_000])
+def test_a_search_with_too_many_words_or_letters_is_refused(mine: Furniture, model: Any, text: str) -> None:
+    page = browser(User.objects.create_superuser("ada")).get(address(model, "changelist"), {"q": text})
+    assert (page.status_code, "A search has at most" in page.content.decode()) == (200, True)
+    assert list(page.context["cl"].result_list) == []
+
+
 def test_no_list_and_no_row_of_the_api_has_a_byte_of_another_tenant(mine: Furniture, other: Furniture) -> None:
     robot, all_seeing = program(ADMINISTRATOR, reach=HERE), program(ADMINISTRATOR)
     walked = set()
