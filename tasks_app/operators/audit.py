@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 from django.apps import apps
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from msgspec import Struct
 
@@ -104,20 +104,24 @@ def kind_of(row: Model) -> str:
     return str(row._meta.verbose_name)[:32]
 
 
-def check_kind(kind: str) -> None:
-    """Check that acts can have this kind, so that a mistake is not taken for a list without acts. Raises ValueError."""
+def check_kind(kind: str, among: QuerySet[Act] | None = None) -> None:
+    """Check that acts can have this kind, so that a mistake is not taken for a list without acts. Raises ValueError.
+
+    The sentence names the kinds of `among`, the acts that an operator may see; None for all.
+    """
     tables = {str(model._meta.verbose_name)[:32] for model in apps.get_models()}
     if kind not in tables and kind != PURGED:
-        _check_exists("kind", kind)
+        _check_exists("kind", kind, among)
 
 
-def check_verb(verb: str) -> None:
-    """Check that there are acts with this verb. Raises ValueError."""
-    _check_exists("verb", verb)
+def check_verb(verb: str, among: QuerySet[Act] | None = None) -> None:
+    """Check that acts can have this verb: there is one among those that an operator may see. Raises ValueError."""
+    _check_exists("verb", verb, among)
 
 
-def _check_exists(column: str, value: str) -> None:
-    values = set(Act.objects.order_by().values_list(column, flat=True).distinct())
+def _check_exists(column: str, value: str, among: QuerySet[Act] | None) -> None:
+    rows = Act.objects.all() if among is None else among
+    values = set(rows.order_by().values_list(column, flat=True).distinct())
     if values and value not in values:
         raise ValueError(f"no act has the {column} {value!r}: there are {', '.join(sorted(values))}")
 

@@ -100,6 +100,17 @@ def test_a_search_with_too_many_words_or_letters_is_refused(mine: Furniture, mod
     assert list(page.context["cl"].result_list) == []
 
 
+@pytest.mark.parametrize("name", ["verb", "kind"])
+def test_the_sentence_for_an_unknown_verb_or_kind_has_none_of_another_tenant(
+    mine: Furniture, other: Furniture, name: str
+) -> None:
+    """The furniture of a tenant has acts whose verb and kind are its mark."""
+    for reach_, seen in ((HERE, False), (EVERYWHERE, True)):
+        answer = program(AUDITOR, reach=reach_).get("acts/", **{name: "no-such"})
+        text = answer.content.decode()
+        assert (answer.status_code, MINE in text, OTHER in text) == (400, True, seen)
+
+
 def test_no_list_and_no_row_of_the_api_has_a_byte_of_another_tenant(mine: Furniture, other: Furniture) -> None:
     robot, all_seeing = program(ADMINISTRATOR, reach=HERE), program(ADMINISTRATOR)
     walked = set()

@@ -60,7 +60,7 @@ class Acts(Resource):
         for name, check in (("kind", check_kind), ("verb", check_verb)):
             try:
                 if name in values:
-                    check(values[name])
+                    check(values[name], self.get_queryset())
             except ValueError as error:
                 raise ValidationError({name: f"{error}."}) from None
         return super().select(rows, values)
