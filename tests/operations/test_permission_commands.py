@@ -50,6 +50,14 @@ def test_a_command_allows_denies_lists_and_removes(owner: Person) -> None:
     ]
 
 
+def test_permissions_of_all_principals_of_a_tenant_are_listed_by_their_name(owner: Person) -> None:
+    permissions("allow", "owner", "agent", "report-*", "--tenant", "home")
+    (everyone,) = permissions("deny", "*", "operation", "delete", "--tenant", "home")
+    assert permissions("list", "--principal", "*") == [everyone]
+    answer = program(ADMINISTRATOR).get("permissions/", principal="*")
+    assert [row["id"] for row in answer.json()["results"]] == [everyone["id"]]
+
+
 def test_spaces_around_a_pattern_do_not_count(owner: Person) -> None:
     (row,) = permissions("deny", "owner", "agent", " payments ", "--tenant", "home")
     assert (row["pattern"], rules()) == ("payments", (Rule(False, "agent", "payments"),))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from rest_framework import serializers
 
 from tasks_app.api.problems import Refused, refuse_body
@@ -43,6 +44,12 @@ class Permissions(Resource):
 
     def rows(self) -> Any:
         return Permission.objects.select_related("principal", "tenant")
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        if values.get("principal") == EVERYONE:
+            rows = rows.filter(principal=None)
+            del values["principal"]
+        return super().select(rows, values)
 
     @verb(permission="add", body=NewPermission, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:

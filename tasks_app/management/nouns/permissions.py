@@ -56,6 +56,8 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = Permission.objects.select_related("principal", "tenant").order_by("-id")
+    if options["principal"] == EVERYONE:
+        rows, options = rows.filter(principal=None), options | {"principal": None}
     for row in printer.limit_rows(held_by(rows, options), options["limit"]):
         printer.print_line(_describe(row))
 
