@@ -22,6 +22,7 @@ from tasks_app.operators import reach, second_factor, users
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.groups import check_name, names_of
 from tasks_app.operators.roles import ROLES
+from tasks_app.operators.texts import check_printable
 
 admin.site.unregister([User, Group])
 
@@ -156,6 +157,12 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         values = {name: getattr(obj, name) for name in columns}
         groups = sorted(Group.objects.filter(user=obj).values_list("name", flat=True))
         return values | {"groups": groups, "permissions": names_of(obj.user_permissions)} | users.describe_reach(obj)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field and db_field.name in users.DETAILS:
+            field.validators.append(check_printable)
+        return field
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         # Roles are given by administrators, but only a superuser makes another, or gives single permissions. A name

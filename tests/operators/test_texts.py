@@ -166,3 +166,9 @@ def test_a_role_that_does_not_exist_is_refused_with_all_that_do() -> None:
     failed = run("a2a", "users", "role", "vera", "god")
     assert failed.code != 0
     assert "There is no role 'god': the roles are viewer, operator, agent owner, auditor, adm" in failed.errors
+
+
+def test_the_form_of_an_operator_takes_no_name_that_turns_the_line_around(admin_client: Client) -> None:
+    tom = operator(name="tom")
+    page = admin_client.post(reverse("admin:auth_user_change", args=[tom.pk]), {"first_name": "To\u202em"})
+    assert "must have printable characters only" in page.content.decode()
