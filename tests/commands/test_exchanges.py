@@ -30,7 +30,8 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(olga: Princ
     times += [timezone.now() - timedelta(seconds=seconds) for seconds in (3, 2, 1)]
     ids = [uuid7_at(time) for time in times]
     old = exchange(olga, id=ids[0], method="GetTask")
-    refused = exchange(None, id=ids[1], outcome="refused", http_status=401, method="", door="rest", peer="203.0.113.7")
+    unread = {"outcome": "refused", "http_status": 401, "method": "", "dialect": ""}
+    refused = exchange(None, id=ids[1], **unread, door="rest", peer="203.0.113.7")
     silent = exchange(olga, id=ids[2], outcome="", http_status=None, method="none", dialect="a2a-0.3")
     newest = exchange(olga, id=ids[3])
     for words, rows in (
@@ -42,6 +43,7 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(olga: Princ
         (("--door", "rest"), [refused]),
         (("--method", "GetTask"), [old]),
         (("--dialect", "a2a-0.3"), [silent]),
+        (("--dialect", "none"), [refused]),
         (("--caller", "olga", "--status", "200"), [newest, old]),
         (("--since", "1h"), [newest, silent, refused]),
         (("--since", "2020-01-01T02:38:27.123", "--method", "GetTask"), [old]),

@@ -33,8 +33,9 @@ COLUMNS = {
     "peer": "peer",
 }
 """The column that each option of the list filters by."""
-NO_ANSWER = "none"
-"""The value of --outcome for calls without a recorded answer, whose column is empty."""
+NONE = "none"
+"""The value of --outcome for calls without a recorded answer, and of --dialect for those that were refused unread. The
+columns are then empty."""
 PAGE = 500
 """Exchanges whose tasks are read in one statement."""
 
@@ -59,7 +60,7 @@ class Command(DatabaseCommand):
         filters = parser.add_argument_group("filters of the list")
         filters.add_argument(
             "--outcome",
-            choices=(*Exchange.OUTCOMES, NO_ANSWER),
+            choices=(*Exchange.OUTCOMES, NONE),
             help="only with this outcome; none: no answer recorded",
         )
         filters.add_argument("--method", type=read_text, help="only of this method, by its JSON-RPC name even for REST")
@@ -70,7 +71,11 @@ class Command(DatabaseCommand):
             help="only with this HTTP status, such as 401",
         )
         filters.add_argument("--door", choices=Exchange.DOORS, help="only through this door")
-        filters.add_argument("--dialect", choices=sorted(languages.ALL.by_name), help="only in this dialect")
+        filters.add_argument(
+            "--dialect",
+            choices=(*sorted(languages.ALL.by_name), NONE),
+            help="only in this dialect; none: refused before it was read",
+        )
         filters.add_argument("--caller", type=read_text, help="only from a principal, such as olga or acme/olga")
         filters.add_argument(
             "--peer", type=read_text, metavar="ADDRESS", help="only from this network address, such as 192.0.2.7"
@@ -122,9 +127,8 @@ def filter_exchanges(
 ) -> QuerySet[Exchange]:
     """Return the exchanges with these values, newest first."""
     rows = Exchange.objects.all() if caller is None else lookup.owned_by(Exchange.objects.all(), caller, "caller_id")
-    if values.get("outcome") == NO_ANSWER:
-        values["outcome"] = ""
-    rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in values.items()})
+    empty = {name: "" for name in ("outcome", "dialect") if values.get(name) == NONE}
+    rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in (values | empty).items()})
     return lookup.in_window(rows, "created_at", since, until).order_by("-id")
 
 
