@@ -45,6 +45,15 @@ def test_a_role_is_made_and_changed_and_what_it_permits_counts(make: Any) -> Non
     assert robot.get("exchanges/").status_code == 403
 
 
+def test_a_command_takes_all_permissions_of_a_role_only_when_asked() -> None:
+    printed("a2a", "roles", "make", "watch", *WATCH)
+    for words in ((), (*WATCH, "--none")):
+        assert "Give permissions, or --none" in run("a2a", "roles", "change", "watch", *words).errors
+    assert Group.objects.get(name="watch").permissions.count() == len(WATCH)
+    assert printed("a2a", "roles", "change", "watch", "--none")[0]["permissions"] == []
+    assert printed("a2a", "roles", "make", "none", "--none")[0]["permissions"] == []
+
+
 def test_a_role_is_removed_and_the_servers_own_stay() -> None:
     Group.objects.create(name="watch")
     ada = User.objects.create_superuser("ada")

@@ -28,11 +28,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         elif verb != "remove":
             parser.add_argument(
                 "permissions",
-                nargs="+",
+                nargs="*",
                 type=read_text,
                 metavar="permission",
                 help="a permission, such as tasks_app.view_task; several may be given",
             )
+            parser.add_argument("--none", action="store_true", help="no permission, in place of some")
         add_operator(parser)
 
 
@@ -50,6 +51,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 def _act(options: dict[str, Any]) -> dict[str, Any]:
     """Do the act, and return the role: as it is then, or as it was before its removal."""
     by = read_operator(options)
+    if options["verb"] in ("make", "change") and bool(options["permissions"]) == options["none"]:
+        raise CommandError("Give permissions, or --none for a role without any.")
     if options["verb"] == "make":
         return groups.describe_role(groups.make_role(by, options["name"], options["permissions"]))
     group = groups.find_role(options["name"])
