@@ -13,12 +13,15 @@ from django.urls import reverse
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.admin import paging
+from tasks_app.admin import filters, paging
 from tasks_app.database.sql import on_postgres
-from tasks_app.models import Delivery, Exchange, Principal, Task, WrongLogins
+from tasks_app.models import Delivery, Exchange, Principal, Task, Tenant, WrongLogins
 from tasks_app.operators import lookup
+from tasks_app.operators.roles import VIEWER
+from tasks_app.operators.users import NamedReach
 from tests.conftest import Person
 from tests.operations.asking import sent
+from tests.operators.people import operator
 from tests.support.commands import printed, run
 from tests.support.operators import exchange, task
 from tests.transports.admin.pages import listed, page
@@ -35,6 +38,23 @@ def shown(client: Client, model: str, query: str | dict[str, str] = "") -> Any:
     answer = client.get(address + query) if isinstance(query, str) else client.get(address, query)
     assert answer.status_code == 200
     return answer.context["cl"], " ".join(re.sub("<[^>]*>", " ", answer.content.decode()).split())
+
+
+def test_a_filter_looks_for_few_rows_of_an_operator_among_the_newest_rows_alone(
+    olga: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No index has the tenants of an operator: a search for a thousand rows where there are fewer would read all."""
+    tenant, client = Tenant.objects.create(name="initech"), Client()
+    client.force_login(operator(VIEWER, reach=NamedReach(tenants=["acme"])))
+    others = Principal.objects.create(tenant=tenant, name="pia")
+    task(olga, id=OLDEST)
+    for _ in range(2):
+        task(others)
+    for number, offered in ((3, True), (2, False)):
+        monkeypatch.setattr(filters, "SEARCHED", number)
+        found, _ = shown(client, "task")
+        (owners,) = (each for each in found.filter_specs if each.title == "owner")
+        assert bool(owners.lookup_choices) is offered
 
 
 # ------------------------------------------------------------------ numbers
