@@ -1,5 +1,6 @@
 """Exchanges: the list, its search by any id, and the page that shows a call next to its answer."""
 
+from collections import Counter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from a2a import languages
-from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
+from tasks_app.admin.filters import CHOICES, RECENT, CreatedFilter, ExactFilter, RecentFilter, newest_visible
 from tasks_app.admin.readonly import Fact, LogTable, link
 from tasks_app.admin.text import Pane, format_duration, format_size, format_time, reveal
 from tasks_app.database.keyset import fetch_page
@@ -60,8 +61,19 @@ class MethodFilter(RecentFilter):
 
 
 class CallerFilter(RecentFilter):
+    """A filter by the name of a principal, which may have the tenant before it: several tenants may have the name."""
+
     title = "caller"
     parameter_name = "caller__name"
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        rows = newest_visible(request, Exchange).values_list("caller__tenant__name", "caller__name")
+        names = Counter(f"{tenant}/{name}" for tenant, name in rows[:RECENT] if name)
+        return [(name, reveal(name)) for name, _ in names.most_common(CHOICES)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset if value is None else lookup.owned_by(queryset, value, "caller_id")
 
 
 class PeerFilter(ExactFilter):

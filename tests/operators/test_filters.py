@@ -109,13 +109,15 @@ def test_tasks_of_an_owner_are_listed_at_each_door(olga: Any, admin_client: Clie
     assert [row.pk for row in page.context["cl"].result_list] == [theirs]
 
 
-def test_a_caller_may_be_given_with_its_tenant_as_the_log_names_it(olga: Any) -> None:
+def test_a_caller_may_be_given_with_its_tenant_as_the_log_names_it(olga: Any, admin_client: Client) -> None:
     tenant = Tenant.objects.create(name="initech")
     call, _ = exchange(olga), exchange(Principal.objects.create(tenant=tenant, name="olga"))
     robot, since = program(ADMINISTRATOR), "2020-01-01T00:00:00Z"
     for name, count in {"olga": 2, "acme/olga": 1, "umbrella/olga": 0}.items():
         rows = robot.get("exchanges/", since=since, caller=name).json()["results"]
         assert [row["id"] for row in rows] == [row["id"] for row in printed("exchanges", "list", "--caller", name)]
+        page = admin_client.get(reverse("admin:tasks_app_exchange_changelist"), {"caller__name": name})
+        assert [row["id"] for row in rows] == [row.pk for row in page.context["cl"].result_list]
         assert len(rows) == count
     assert printed("exchanges", "list", "--caller", "acme/olga")[0]["id"] == call.pk
 
