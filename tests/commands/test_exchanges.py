@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
+from a2a.events import StatusChanged
+from a2a.states import TaskState
 from tasks_app.exchanges import responses
 from tasks_app.ids import uuid7, uuid7_at
-from tasks_app.models import Principal
+from tasks_app.models import Event, Principal
 from tests.support.commands import printed, run
-from tests.support.operators import exchange
+from tests.support.operators import exchange, status, task
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +58,14 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(olga: Princ
         assert [line["id"] for line in lines] == [row.pk for row in rows], words
     (found,) = printed("exchanges", "list", "--limit", "1", "--bodies")
     assert (found["caller"], found["request"]) == ("olga", "")
+
+
+def test_the_command_prints_a_call_whose_answer_is_in_a_damaged_log(olga: Principal) -> None:
+    row = task(olga, StatusChanged(status=status(TaskState.WORKING)))
+    damaged = exchange(olga, "{}", task_id=row.pk, context_id=row.context_id, envelope="jsonrpc", last_seq=2)
+    Event.objects.filter(task_id=row.pk, seq=2).update(payload="{damaged")
+    (found,) = printed("exchanges", damaged.pk, "--bodies")
+    assert (found["request"], found["response"]) == ("{}", "")
 
 
 @pytest.mark.parametrize(

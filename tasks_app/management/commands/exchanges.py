@@ -23,6 +23,7 @@ from tasks_app.management.arguments import (
 from tasks_app.management.database_command import DEFAULT_LINES, DatabaseCommand
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
+from tasks_app.operators.damage import BROKEN
 
 COLUMNS = {
     "outcome": "outcome",
@@ -141,6 +142,13 @@ def read_columns(row: Exchange) -> dict[str, Any]:
 
 
 def read_bodies(row: Exchange) -> dict[str, str]:
-    """Return request and response as recorded, each as one text. jq's `fromjson` parses it."""
+    """Return request and response as recorded, each as one text. jq's `fromjson` parses it.
+
+    The response is empty if it is in a log that is damaged.
+    """
     body = ExchangeBody.objects.filter(pk=row.pk).first()
-    return {"request": body.request if body else "", "response": responses.response_text(row) if row.outcome else ""}
+    try:
+        response = responses.response_text(row) if row.outcome else ""
+    except BROKEN:
+        response = ""
+    return {"request": body.request if body else "", "response": response}
