@@ -84,13 +84,21 @@ def build_facts(row: Workflow) -> list[Fact]:
         Fact("Phase", row.phase),
         Fact("Executed until", row.runs_until or ""),
         Fact("Reason", reveal(row.reason)),
-        Fact("Preferred agents and skills", reveal(", ".join(orjson.loads(row.agent_types)))),
+        Fact("Preferred agents and skills", reveal(_list_types(row))),
         Fact("Configuration", reveal(redact(row.configuration.encode()))),
         Fact("Context", reveal(row.context_id)),
         Fact("Begun (UTC)", format_time(row.created_at)),
         Fact("Changed (UTC)", format_time(row.updated_at)),
         Fact("Ended (UTC)", format_time(row.ended_at)),
     ]
+
+
+def _list_types(row: Workflow) -> str:
+    """Return the preferences on one line, or the stored text as it is if it is damaged."""
+    try:
+        return ", ".join(orjson.loads(row.agent_types))
+    except BROKEN:
+        return row.agent_types
 
 
 def _build_task(task: PhaseTask) -> dict[str, Any]:

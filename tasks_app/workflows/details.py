@@ -11,12 +11,17 @@ from tasks_app.operators import columns
 
 def details_of(row: Workflow, redact: Callable[[bytes], str]) -> dict[str, Any]:
     """Return the configuration, without secrets, and the preferences of a workflow, and its tasks with their results in
-    their order."""
+    their order. What is damaged is its text."""
     tasks = row.tasks.order_by("pk").values("artifacts", *columns.PHASE_TASK)
     return {
-        "configuration": orjson.loads(redact(row.configuration.encode())),
-        "agent_types": orjson.loads(row.agent_types),
-        "tasks": [
-            task | {"artifacts": orjson.loads(task["artifacts"]) if task["artifacts"] else None} for task in tasks
-        ],
+        "configuration": _read(redact(row.configuration.encode())),
+        "agent_types": _read(row.agent_types),
+        "tasks": [task | {"artifacts": _read(task["artifacts"]) if task["artifacts"] else None} for task in tasks],
     }
+
+
+def _read(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:  # a damaged row
+        return text

@@ -44,6 +44,17 @@ def test_the_list_and_the_page_show_tasks_and_results(viewer: Client, workflow: 
     assert viewer.post(reverse("admin:tasks_app_workflow_changelist"), {"action": "cancel"}).status_code == 403
 
 
+def test_a_damaged_workflow_is_shown_as_far_as_it_can_be_read(viewer: Client, workflow: Workflow) -> None:
+    Workflow.objects.filter(pk=workflow.pk).update(agent_types="[types", configuration="{configuration")
+    PhaseTask.objects.filter(artifacts=RESULT).update(artifacts="[result")
+    page = viewer.get(reverse("admin:tasks_app_workflow_change", args=[workflow.pk])).content.decode()
+    assert all(text in page for text in ("[types", "{configuration", "[result"))
+    over_json = program(VIEWER).get(f"workflows/{workflow.pk}/").json()
+    for shown in (over_json, *printed("a2a", "workflows", "show", workflow.pk)):
+        assert (shown["agent_types"], shown["configuration"]) == ("[types", "{configuration")
+        assert [task["artifacts"] for task in shown["tasks"]] == ["[result", None]
+
+
 def test_a_workflow_is_found_by_its_name_at_each_door(viewer: Client, workflow: Workflow) -> None:
     robot, since = program(VIEWER), "2020-01-01T00:00:00Z"
     for name, ids in (("<b>", [workflow.pk]), ("b", [])):
