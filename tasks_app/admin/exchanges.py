@@ -19,6 +19,7 @@ from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody, Task
 from tasks_app.operators import lookup, reach
 from tasks_app.operators.damage import BROKEN
+from tasks_app.webhooks import with_files
 
 BATCH = 100
 """Members of the same batch that a page lists."""
@@ -168,7 +169,7 @@ class ExchangeAdmin(LogTable[Exchange]):
         body = ExchangeBody.objects.filter(pk=row.pk).first()
         request_pane, response_pane = Pane(), Pane()
         try:
-            answer = responses.response_text(row) if row.outcome else ""
+            answer = with_files(responses.response_text(row), "") if row.outcome else ""
         except BROKEN:
             answer = ""
         others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)

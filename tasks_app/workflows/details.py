@@ -9,14 +9,17 @@ from tasks_app.models import Workflow
 from tasks_app.operators import columns
 
 
-def details_of(row: Workflow, redact: Callable[[bytes], str]) -> dict[str, Any]:
+def details_of(row: Workflow, redact: Callable[[bytes], str], link: Callable[[str], str]) -> dict[str, Any]:
     """Return the configuration, without secrets, and the preferences of a workflow, and its tasks with their results in
-    their order. What is damaged is its text."""
+    their order. What is damaged is its text. `link` puts links in the place of references to files, which are secrets.
+    """
     tasks = row.tasks.order_by("pk").values("artifacts", *columns.PHASE_TASK)
     return {
         "configuration": _read(redact(row.configuration.encode())),
         "agent_types": _read(row.agent_types),
-        "tasks": [task | {"artifacts": _read(task["artifacts"]) if task["artifacts"] else None} for task in tasks],
+        "tasks": [
+            task | {"artifacts": _read(link(task["artifacts"])) if task["artifacts"] else None} for task in tasks
+        ],
     }
 
 

@@ -12,6 +12,7 @@ from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
 from tasks_app.operators.damage import BROKEN
+from tasks_app.webhooks import with_files
 
 
 class ExchangeRow(Row):
@@ -54,7 +55,7 @@ class Exchanges(Resource):
         row = self.get_object()
         body = ExchangeBody.objects.filter(pk=row.pk).first()
         try:
-            response = responses.response_text(row) if row.outcome else ""
+            response = with_files(responses.response_text(row)) if row.outcome else ""
         except BROKEN:
             response = ""
         return Response(self.describe(row) | {"request": body.request if body else "", "response": response})

@@ -13,6 +13,7 @@ from tasks_app.operations import shared_stream_acts as acts
 from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
 from tasks_app.shared_streams.details import MOST, details_of
+from tasks_app.webhooks import with_files
 
 MOST_SEQ = 2**31 - 1
 
@@ -36,7 +37,7 @@ class SharedStreams(Resource):
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
         page = read_numbers(request, {"before": MOST_SEQ, "limit": MOST}, "a shared stream")
-        details = self.describe(row) | details_of(row, **page)
+        details = self.describe(row) | details_of(row, with_files, **page)
         place = request.build_absolute_uri()
         return Response(
             details | {"next": details["before"] and replace_query_param(place, "before", details["before"])}

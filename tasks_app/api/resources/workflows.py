@@ -11,6 +11,7 @@ from tasks_app.models import Workflow
 from tasks_app.operations import workflow_acts as acts
 from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
+from tasks_app.webhooks import with_files
 from tasks_app.workflows.details import details_of
 
 
@@ -32,7 +33,7 @@ class Workflows(Resource):
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        return Response(self.describe(row) | details_of(row, redact))
+        return Response(self.describe(row) | details_of(row, redact, with_files))
 
     @verb()
     def cancel(self, row: Workflow, values: dict[str, Any], operator: Operator) -> None:

@@ -146,9 +146,11 @@ def read_bodies(row: Exchange) -> dict[str, str]:
 
     The response is empty if it is in a log that is damaged.
     """
+    from tasks_app.webhooks import with_files  # loads the HTTP client
+
     body = ExchangeBody.objects.filter(pk=row.pk).first()
     try:
-        response = responses.response_text(row) if row.outcome else ""
+        response = with_files(responses.response_text(row)) if row.outcome else ""
     except BROKEN:
         response = ""
     return {"request": body.request if body else "", "response": response}

@@ -56,9 +56,10 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             row = rows.filter(pk=options["id"]).first()
             if row is None:
                 raise CommandError(f"There is no shared stream {options['id']}.")
-            printer.print_line(
-                owned_line(row, columns.SHARED_STREAM) | details_of(row, options["before"], options["limit"])
-            )
+            from tasks_app.webhooks import with_files  # loads the HTTP client
+
+            details = details_of(row, with_files, options["before"], options["limit"])
+            printer.print_line(owned_line(row, columns.SHARED_STREAM) | details)
         case verb:
             from tasks_app.operations import shared_stream_acts  # loads the agents
 

@@ -35,10 +35,12 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             for row in printer.limit_rows(rows.filter(**values), options["limit"]):
                 printer.print_line(owned_line(row, columns.WORKFLOW))
         case "show":
+            from tasks_app.webhooks import with_files  # loads the HTTP client
+
             row = rows.filter(pk=options["id"]).first()
             if row is None:
                 raise CommandError(f"There is no workflow {options['id']}.")
-            printer.print_line(owned_line(row, columns.WORKFLOW) | details_of(row, redact))
+            printer.print_line(owned_line(row, columns.WORKFLOW) | details_of(row, redact, with_files))
         case _:
             from tasks_app.operations import workflow_acts  # loads the agents
 
