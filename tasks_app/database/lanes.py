@@ -216,7 +216,8 @@ class SharedLane(Lane):
                 owner = owner_of(entry)
                 room[owner] += 1
                 full = len(self.owners.get(owner, ())) + room[owner] > self.most_of_owner
-                (refusals.append((entry, error)) if full and not entry.patient else fits.append(entry))
+                is_patient = entry.patient or entry.item.patient
+                (refusals.append((entry, error)) if full and not is_patient else fits.append(entry))
         return refusals + super().put(fits)
 
     def _add(self, entry: Entry) -> None:

@@ -117,6 +117,12 @@ class DoSlowly(Do[R], Generic[R], frozen=True):
     owner: int | None = None
 
 
+class DoOwed(DoSlowly[R], Generic[R], frozen=True):
+    """A read for the answer to a change that is stored. It takes the turn of its owner, and no limit refuses it."""
+
+    patient = True
+
+
 class DoAlone(DoSlowly[R], Generic[R], frozen=True):
     """A large read. There is one at a time, because each takes memory, and the interpreter from all other work."""
 

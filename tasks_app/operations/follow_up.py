@@ -141,5 +141,5 @@ async def _answer(request: SendMessage, context: Context, task_id: str, seq: int
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
         return answer_or_wait(request, read)
-    first = await document_as_of(context.caller, task_id, read.document.context_id, seq)
+    first = await document_as_of(context.caller, task_id, read.document.context_id, seq, is_owed=True)
     return Follow(first=first or read.document, history_length=request.history_length)

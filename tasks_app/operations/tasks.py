@@ -14,7 +14,7 @@ from tasks_app import clock
 from tasks_app.batches.rows import BATCH_AGENT, FindAgent
 from tasks_app.callers.access import Caller, check_tenant, sight
 from tasks_app.callers.permissions import may_see, shows
-from tasks_app.database.work import DoAlone, DoSlowly
+from tasks_app.database.work import DoAlone, DoOwed, DoSlowly
 from tasks_app.event_log import Append, Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, change, read_as_of, record
 from tasks_app.operations.operation import Ask, Context, Done, Follow, Grant, directly
 from tasks_app.operations.pages import Draft, begin_page
@@ -53,12 +53,14 @@ async def read_whole(context: Context, task_id: str, *, history: bool = True, is
     return read.document
 
 
-async def document_as_of(caller: Caller, task_id: str, context_id: str, seq: int) -> TaskDocument | None:
+async def document_as_of(
+    caller: Caller, task_id: str, context_id: str, seq: int, *, is_owed: bool = False
+) -> TaskDocument | None:
     """Return the task as of an event, or None if it was deleted. A log that takes long to fold is read by itself, when
-    it is the caller's turn."""
-    item = ReadAsOf(task_id=task_id, context_id=context_id, seq=seq)
+    it is the caller's turn; `is_owed` is true for the answer to a change."""
+    item, kind = ReadAsOf(task_id=task_id, context_id=context_id, seq=seq), DoOwed if is_owed else DoSlowly
     document = await item
-    return await DoSlowly(lambda: read_as_of(item), caller.owner_id) if isinstance(document, Long) else document
+    return await kind(lambda: read_as_of(item), caller.owner_id) if isinstance(document, Long) else document
 
 
 async def append_with_record(context: Context, item: Append) -> Appended | None:

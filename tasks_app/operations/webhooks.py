@@ -15,7 +15,7 @@ from tasks_app import clock
 from tasks_app.callers.access import sight
 from tasks_app.database.keyset import Keyset, Position, fetch_page
 from tasks_app.database.rows import WebhookRow
-from tasks_app.database.work import Do, DoSlowly
+from tasks_app.database.work import Do, DoOwed, DoSlowly
 from tasks_app.event_log import Full, Register, Remove, register, remove
 from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.models import Webhook
@@ -145,7 +145,7 @@ async def delete(request: DeletePushConfig, context: Context) -> Grant:
         entry = context.exchange.entry(name)
         attempt = await Do(lambda: remove(Remove(task_id=head.task_id, name=name, now=now, entry=entry)))
         end = now + LONGEST_TRY
-        while attempt is not None and clock.now() < end and (await DoSlowly(attempt.lasts, context.caller.owner_id)):
+        while attempt is not None and clock.now() < end and (await DoOwed(attempt.lasts, context.caller.owner_id)):
             await Await(lambda: asyncio.sleep(POLL_SECONDS))
     return _answer(context, None)
 

@@ -29,7 +29,7 @@ from a2a.workflows import (
 from tasks_app.callers.access import Caller, check_tenant, has_right
 from tasks_app.callers.permissions import check_permission, is_permitted, may_ask, shows
 from tasks_app.callers.scopes import READ
-from tasks_app.database.work import Do, DoSlowly, R
+from tasks_app.database.work import Do, DoOwed, DoSlowly, R
 from tasks_app.event_log import FindKey, ReadTask
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.attachments import check_references
@@ -58,7 +58,7 @@ async def set_phase(request: SetPhase, context: Context) -> Grant:
         configuration=request.configuration,
     )
     change = partial(log.enter, wish, context.caller, context.exchange.entry())
-    return await _answer(await _write(context, change), context.caller)
+    return await _answer(await _write(context, change), context.caller, is_owed=True)
 
 
 async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
@@ -84,7 +84,7 @@ async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
     message = orjson.dumps(parts).decode() if parts else None
     entry = context.exchange.entry()
     change = partial(log.execute, wish, context.caller, last=request.phase, message=message, entry=entry)
-    return await _answer(await _write(context, change), context.caller)
+    return await _answer(await _write(context, change), context.caller, is_owed=True)
 
 
 async def get(request: GetWorkflow, context: Context) -> Grant:
@@ -256,10 +256,11 @@ async def _settle(ask: Ask, key: int, task_id: str) -> None:
     await ask(Do(partial(log.settle, key, TaskState(state), artifacts)))
 
 
-async def _answer(row: Workflow, caller: Caller) -> Done:
-    """Return the answer with a workflow. It has the results of the phases if the caller may read tasks."""
-    with_results = has_right(caller, READ)
-    return Done(await DoSlowly(partial(reading.document_of, row, with_results=with_results), row.owner_id))
+async def _answer(row: Workflow, caller: Caller, *, is_owed: bool = False) -> Done:
+    """Return the answer with a workflow, which is owed after a change. It has the results of the phases if the caller
+    may read tasks."""
+    kind, with_results = DoOwed if is_owed else DoSlowly, has_right(caller, READ)
+    return Done(await kind(partial(reading.document_of, row, with_results=with_results), row.owner_id))
 
 
 async def _write(context: Context, change: Callable[[], R]) -> R:

@@ -1,16 +1,19 @@
-"""The reading of a workflow: of all results of its tasks, which may be large, those that are shown."""
+"""The reading of a workflow: of its results, which may be large, those that are shown; and the answers to changes."""
 
 import pytest
+from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from a2a.states import TaskState
-from a2a.workflows import Phase
+from a2a.workflows import ExecuteWorkflow, Phase, SetPhase
 from tasks_app.models import PhaseTask
 from tasks_app.workflows import log
 from tasks_app.workflows.log import Wish
 from tasks_app.workflows.reading import document_of
 from tests.conftest import Person
+from tests.operations.asking import ask, message
+from tests.operations.reads import beside_reads
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -27,3 +30,14 @@ def test_a_workflow_is_read_with_the_results_that_are_shown(owner: Person, with_
     reads = [query["sql"] for query in queries if "artifacts" in query["sql"]]
     assert len(reads) == with_results
     assert all("workflow_id" not in sql.partition("WHERE")[2] for sql in reads)
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize(
+    "wish",
+    [SetPhase(workflow="w", phase=Phase.SPECIFICATION), ExecuteWorkflow(workflow="w", message=message())],
+)
+def test_a_change_that_is_written_is_answered_whatever_its_caller_reads(
+    owner: Person, settings: LazySettings, wish: SetPhase | ExecuteWorkflow
+) -> None:
+    assert beside_reads(owner, settings, lambda: ask(owner, wish)).name == "w"

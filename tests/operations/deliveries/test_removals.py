@@ -1,17 +1,21 @@
 """Webhooks that move or are removed while a try is under way."""
 
 import threading
+from datetime import timedelta
 
 import pytest
+from django.conf import LazySettings
 
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
 from tasks_app.models import DeliveryTry, Task, Webhook
+from tasks_app.operations import webhooks
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask
+from tests.operations.reads import beside_reads
 from tests.operations.rows import chunk
 from tests.operations.webhooks import (
     WORKS,
@@ -109,6 +113,18 @@ def test_a_webhook_that_is_registered_while_a_removal_waits_is_not_removed(
     assert done.wait(PATIENCE)
     assert Webhook.objects.get().state == "active"
     assert there.wait(1, "/new")[0].seq == 3
+
+
+def test_a_removal_that_is_written_is_answered_whatever_its_caller_reads(
+    lanes: None, owner: Person, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "LONGEST_TRY", timedelta(seconds=1))
+    task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
+    happens(task_id, WORKS)
+    assert leases.take("one", 1, Busy())
+    wish = DeletePushConfig(task_id=task_id, id="a")
+    assert beside_reads(owner, settings, lambda: ask(owner, wish)) is None
+    assert Webhook.objects.get().state == "removed"
 
 
 def test_a_removed_webhook_leaves_a_row_only_for_what_was_to_be_delivered(lanes: None, owner: Person) -> None:

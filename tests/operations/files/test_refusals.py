@@ -9,18 +9,21 @@ from unittest.mock import Mock
 import pytest
 from django.core.files.storage import storages
 
+from a2a.documents import TaskDocument
 from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable, UnsupportedOperation
 from a2a.types import Part, PushConfig, Task
+from tasks_app.event_log import as_of
 from tasks_app.files.storage import MEMORY_SECONDS, outage
 from tasks_app.models import File
 from tasks_app.models import Task as TaskRow
 from tasks_app.operations.send import create_task
 from tasks_app.runner import store
 from tasks_app.upkeep.processes import troubles
-from tests.conftest import Person
-from tests.operations.asking import data, message, send, sent
+from tests.conftest import Person, until
+from tests.operations.asking import data, message, send, sent, streamed
 from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
 from tests.operations.money import limit
+from tests.operations.reads import beside_reads
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -91,6 +94,20 @@ def test_the_files_of_a_message_that_was_stored_after_all_stay(owner: Person, mo
     monkeypatch.setattr("tasks_app.operations.send.create_task", store_and_fail)
     task = sent(owner, message(parts=(PDF,)), "asks-for-files", return_immediately=True)
     assert task.id
+    assert len(rows()) == 1
+    assert stored_paths() == rows()
+
+
+def test_a_message_that_was_added_keeps_its_files_whatever_its_caller_reads(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stream to a task at work with a long log, while the caller has as many long reads waiting as it may have."""
+    monkeypatch.setattr(as_of, "MOST_EVENTS", 0)
+    task, text = sent(owner, "wait", "waits", return_immediately=True), Part(raw=BIG, media_type="text/plain")
+    until(lambda: TaskRow.objects.get(pk=task.id).state == "working", "the task is at work")
+    follow = beside_reads(owner, settings, lambda: streamed(owner, message(parts=(text,), task_id=task.id)))
+    assert isinstance(follow.first, TaskDocument)
+    assert follow.first.id == task.id
     assert len(rows()) == 1
     assert stored_paths() == rows()
 
