@@ -115,7 +115,8 @@ class Keeper(Rounds):
         """Wait for news, and look without any after a time. Return False if the batch has given its place to others.
 
         It does so while all places are taken. Otherwise batches whose items wait for answers, or for the limits of
-        their owners, would keep out those of all other owners.
+        their owners, would keep out those of all other owners. No keeper hears news of such a batch, so it is due again
+        after the time of a round, however long it must wait: its items may end, or it may be canceled.
         """
         rest = seconds or settings.A2A_POLL_SECONDS
         while True:
@@ -125,7 +126,7 @@ class Keeper(Rounds):
                     await event.wait()
             rest -= part
             if not event.is_set() and len(self.turns) >= AT_ONCE:
-                await ask(partial(rows.give_back, turn.id, rest))
+                await ask(partial(rows.give_back, turn.id, min(rest, settings.A2A_SWEEP_SECONDS)))
                 return False
             await ask(partial(rows.renew, turn.id))
             if event.is_set() or rest <= 0:

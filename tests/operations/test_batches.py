@@ -30,6 +30,8 @@ from tasks_app.batches.results import STEPS, has_news
 from tasks_app.batches.rows import BATCH_AGENT, take_turns
 from tasks_app.callers.access import caller_for
 from tasks_app.callers.rules import Kind, Rule, encode_rules
+from tasks_app.limits.rate_limits import cost_of_send, limits
+from tasks_app.limits.rates import Rate
 from tasks_app.models import Batch, BatchItem, Principal, Task
 from tasks_app.operations import Follow, batch_keeper
 from tasks_app.operations.batch_keeper import advance
@@ -175,6 +177,29 @@ def test_a_batch_without_news_keeps_no_other_batch_out(
     asyncio.run(keep())
     assert turns[:2] == [waits, other]
     assert Batch.objects.get(pk=waits).due_at is not None
+
+
+def test_a_batch_of_a_limited_owner_that_gave_its_place_away_ends_soon_when_it_is_canceled(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Execute a batch with an item at work, whose next must wait for minutes, where there is room for one batch."""
+    monkeypatch.setattr(batch_keeper, "AT_ONCE", 1)
+    monkeypatch.setitem(limits.rules, ("caller", owner.caller.owner_id), Rate(1, cost_of_send()))
+    batch, keeper = execute(owner, "one", "two", operation="waits").id, batch_keeper.Keeper()
+
+    async def keep() -> None:
+        await keeper.begin_turns()
+        await asyncio.gather(*keeper.turns.values())
+
+    asyncio.run(keep())
+    item = Task.objects.exclude(pk=batch).get()
+    ask(owner, CancelTask(id=batch))
+
+    def is_canceled() -> bool:
+        asyncio.run(keep())
+        return Task.objects.get(pk=item.pk).state == TaskState.CANCELED
+
+    until(is_canceled, "the item is canceled", SLACK)
 
 
 def die_before_the_tasks_are_noted(monkeypatch: pytest.MonkeyPatch, *deaths: bool) -> None:
