@@ -52,11 +52,13 @@ def find_modules() -> list[str]:
 
 
 def agents_left_out() -> list[Path]:
-    """Return the files that define agents in folders that are no packages, which are not imported."""
+    """Return the files that define agents in folders that are no packages, unless another module has imported them."""
     if not settings.A2A_AGENTS_DIR:
         return []
+    imported = {place for module in list(sys.modules.values()) for place in _places(module)}
     with suppress(OSError):  # find_modules says what cannot be read.
-        return [path for path in sorted(_folder().glob("*/*.py")) if _is_left_out(path)]
+        paths = sorted(_folder().glob("*/*.py"))
+        return [path for path in paths if str(path) not in imported and _is_left_out(path)]
     return []
 
 

@@ -218,6 +218,15 @@ def test_agents_in_a_folder_that_is_no_package_are_warned_of(place: Place) -> No
     assert "folder-greeters" in place.names()
 
 
+def test_agents_in_a_folder_that_a_module_imports_are_not_warned_of(place: Place) -> None:
+    (place.path / "parts").mkdir()
+    place.agent("parts/hello", "parts")
+    place.write("own_second", "import parts.hello")
+    assert place.look()
+    assert "folder-parts" in place.names()
+    assert check_agents_left_out() == []
+
+
 def test_nothing_is_read_again_without_the_setting(place: Place, settings: Any) -> None:
     settings.A2A_AGENTS_RELOAD = False
     place.agent("own_second", "second")
