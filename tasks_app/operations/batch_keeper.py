@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import TypeVar
 
 import orjson
@@ -91,8 +92,12 @@ class Keeper(Rounds):
         self.wakeup.set()
 
     async def _keep(self, turn: Turn) -> None:
-        """Go on with a batch until it is over. Raises nothing but CancelledError."""
-        event, own = asyncio.Event(), set[str]()
+        """Go on with a batch until it is over, or has given its place to others. Raises nothing but CancelledError.
+
+        A turn ends after the time of a round while all places are taken. Otherwise batches whose items end one after
+        the other would keep out those of all other owners.
+        """
+        event, own, ends = asyncio.Event(), set[str](), monotonic() + settings.A2A_SWEEP_SECONDS
         try:
             while not readers.draining:
                 event.clear()
@@ -104,6 +109,9 @@ class Keeper(Rounds):
                 own = {turn.id, *step.at_work}
                 self.followers.update(dict.fromkeys(own, event))
                 if not step.has_more and not await self._pause(turn, event, step.pause):
+                    return
+                if monotonic() > ends and len(self.turns) >= AT_ONCE:
+                    await ask(partial(rows.give_back, turn.id, 0))
                     return
         except Exception:
             log.exception("batch %s waits for another attempt", turn.id)

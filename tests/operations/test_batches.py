@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -177,6 +179,36 @@ def test_a_batch_without_news_keeps_no_other_batch_out(
     asyncio.run(keep())
     assert turns[:2] == [waits, other]
     assert Batch.objects.get(pk=waits).due_at is not None
+
+
+@agent(name="takes-a-moment")
+async def takes_a_moment(run: Run) -> str:
+    """Answers after a moment."""
+    await asyncio.sleep(0.05)
+    return run.text
+
+
+def test_a_batch_with_steady_news_keeps_no_other_batch_out(
+    owner: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Execute a long batch whose items end one after the other, where there is room for one batch."""
+    monkeypatch.setattr(batch_keeper, "AT_ONCE", 1)
+    long = execute(owner, *["hello"] * 100, operation="takes-a-moment", max_concurrent=1).id
+    other = execute(stranger, "hello").id
+    keeper, is_over = batch_keeper.Keeper(), Event()
+
+    async def keep() -> None:
+        keeper.start()
+        await asyncio.to_thread(is_over.wait)
+        keeper.stop()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, keep())
+        try:
+            until(lambda: Batch.objects.get(pk=other).due_at is None, "the other batch is over")
+        finally:
+            is_over.set()
+    assert BatchItem.objects.filter(batch_id=long, state="").exists()
 
 
 def test_a_batch_of_a_limited_owner_that_gave_its_place_away_ends_soon_when_it_is_canceled(
