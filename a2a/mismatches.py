@@ -1,5 +1,6 @@
 """The errors of msgspec about a value of a wrong type, in the words of JSON: a caller need not know Python's names."""
 
+import ast
 import re
 
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
@@ -8,7 +9,8 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
 _MISMATCH = re.compile(r"Expected `(?P<expected>[a-z]+(?: \| [a-z]+)*)`, got `(?P<received>[a-z]+)`")
 _BOUND = re.compile(r"Expected `[a-z]+` (?P<sign>>=|<=|>|<) (?P<bound>\S+)")
 _LENGTH = re.compile(r"Expected `(?P<kind>[a-z]+)` of length (?P<sign>>= |<= |)(?P<length>\d+)")
-_PATTERN = re.compile(r"Expected `str` matching regex '(?P<pattern>.+)'", re.DOTALL)
+_MULTIPLE = re.compile(r"Expected `[a-z]+` that's a (?P<multiple>multiple of \S+)")
+_PATTERN = re.compile(r"Expected `str` matching regex (?P<literal>['\"].+)", re.DOTALL)
 _CHOICE = re.compile(r"Invalid enum value (?P<value>.+)", re.DOTALL)
 _SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
 _UNITS = {"str": "characters", "array": "items", "object": "members"}
@@ -35,17 +37,24 @@ def violation(sentence: str, root: str = "") -> tuple[str, str]:
     for form, description in ((_MISSING, "is required"), (_UNKNOWN, "is unknown")):
         if member := form.match(text):
             return _joined(root, path, member["name"]), description
+    return _joined(root, path) or "params", _words(text)
+
+
+def _words(text: str) -> str:
+    """Return what is wrong with a value, in the words of JSON where they are known."""
     if wrong := _MISMATCH.fullmatch(text):
-        text = f"must be {_alternatives(wrong['expected'])}, not {KINDS.get(wrong['received'], wrong['received'])}"
-    elif wrong := _BOUND.fullmatch(text):
-        text = f"must be {_SIGNS[wrong['sign']]} {wrong['bound'].removesuffix('.0')}"
-    elif wrong := _LENGTH.match(text):
-        text = _length(wrong["sign"], wrong["length"], _UNITS.get(wrong["kind"], "bytes"))
-    elif wrong := _PATTERN.fullmatch(text):
-        text = f"must match {wrong['pattern']}"
-    elif wrong := _CHOICE.fullmatch(text):
-        text = f"is not one of the values that it may have, but {wrong['value']}"
-    return _joined(root, path) or "params", text.replace("`", "")
+        return f"must be {_alternatives(wrong['expected'])}, not {KINDS.get(wrong['received'], wrong['received'])}"
+    if wrong := _BOUND.fullmatch(text):
+        return f"must be {_SIGNS[wrong['sign']]} {wrong['bound'].removesuffix('.0')}"
+    if wrong := _MULTIPLE.fullmatch(text):
+        return f"must be a {wrong['multiple'].removesuffix('.0')}"
+    if wrong := _LENGTH.match(text):
+        return _length(wrong["sign"], wrong["length"], _UNITS.get(wrong["kind"], "bytes"))
+    if wrong := _PATTERN.fullmatch(text):
+        return f"must match {ast.literal_eval(wrong['literal'])}"  # It is written as in Python.
+    if wrong := _CHOICE.fullmatch(text):
+        return f"is not one of the values that it may have, but {wrong['value']}"
+    return text.replace("`", "")
 
 
 def _length(sign: str, length: str, units: str) -> str:

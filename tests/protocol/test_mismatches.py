@@ -64,6 +64,8 @@ def test_params_of_a_wrong_type_are_named_in_the_words_of_json(wrong: Any, fault
         (Annotated[list[int], Meta(min_length=2)], [1], "must have 2 items at least"),
         (tuple[int, int], [1], "must have 2 items"),
         (Annotated[str, Meta(pattern="^a+$")], "b", "must match ^a+$"),
+        (Annotated[str, Meta(pattern=r"^\d+`'$")], "b", r"must match ^\d+`'$"),
+        (Annotated[int, Meta(multiple_of=5)], 3, "must be a multiple of 5"),
         (Literal["x", "y"], "z", "is not one of the values that it may have, but 'z'"),
     ],
 )
