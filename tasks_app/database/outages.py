@@ -20,12 +20,13 @@ Result = TypeVar("Result")
 async def persist(item: Work[Result], what: str) -> Result:
     """Return the result of an item that may be done twice without harm. Raises what the database raises to the end.
 
-    `what` begins a line of the log: "task 7: its memory".
+    `what` begins a line of the log: "task 7: its memory". No limit of a lane refuses the item, because a run
+    is work of our own.
     """
     ends = _end()
     while True:
         try:
-            return await bridge.ask(item)
+            return await bridge.ask(item, patience=settings.A2A_CALL_SECONDS)
         except AWAY as error:
             _check_time(ends, what, error)
             await asyncio.sleep(PAUSE)

@@ -3,6 +3,7 @@
 from unittest.mock import Mock
 
 import pytest
+from django.conf import LazySettings
 from django.db import OperationalError
 
 from a2a.errors import MemoryNotFound
@@ -15,6 +16,7 @@ from tasks_app.memory import runs
 from tasks_app.memory.entries import Holder
 from tests.conftest import Person
 from tests.operations.asking import ask, sent, text_of
+from tests.operations.reads import beside_reads
 from tests.support.memory_agents import remembers, remembers_in_a_thread
 
 
@@ -31,6 +33,16 @@ def test_agents_of_every_form_share_the_memory_of_their_owner(owner: Person, str
         with pytest.raises(MemoryNotFound):
             ask(stranger, RetrieveMemory(namespace="default", key=name))
         ask(owner, StoreMemory(namespace="default", key=name, data="seen"))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.storage
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("name", ["remembers", "remembers-in-a-thread"])
+def test_an_agent_has_its_memory_whatever_its_caller_reads(owner: Person, settings: LazySettings, name: str) -> None:
+    ask(owner, StoreMemory(namespace="default", key="note", data={"from": "the owner"}))
+    task = beside_reads(owner, settings, lambda: sent(owner, "hello", agent=name))
+    assert text_of(task) == "the owner said hello"
 
 
 @pytest.mark.parametrize(("task_id", "version", "calls"), [("t", None, 3), ("t", 0, 1), (None, None, 1)])
