@@ -106,6 +106,17 @@ async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Nod
     assert await node.stop() == 0
 
 
+@pytest.mark.parametrize("verb", ["runserver", "run"])
+async def test_a_file_gets_the_address_and_the_key_at_once(nodes: list[Node], tmp_path: Path, verb: str) -> None:
+    """Python fills a buffer for a file or a pipe, such as `make run | tee log`."""
+    node = Node(tmp_path / "data", verb, PYTHONUNBUFFERED="")
+    nodes.append(node)
+    await node.start()
+    await node.logs("Taskdesk is ready")
+    assert KEY in node.log
+    assert await node.stop() == 0
+
+
 @pytest.mark.slow
 async def test_no_import_beside_the_reloader_fails(nodes: list[Node], tmp_path: Path) -> None:
     """The reloader ends with a KeyError if a module goes while it lists them."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
+from django.core.management.base import OutputWrapper
 from django.db import connections
 
 from tasks_app.cards.addresses import listening
@@ -42,10 +43,16 @@ class Command(DatabaseCommand):
         self.check(fail_level=40)
         text = prepare()
         take_over_folder()
-        code = serve(lambda: self.stdout.write(text))
+        code = serve(lambda: print_now(self.stdout, text))
         lock.close()
         if code:
             raise build_listen_error()
+
+
+def print_now(output: OutputWrapper, text: str) -> None:
+    """Print a text at once. Python fills a buffer for a file or a pipe, which would get it when the server ends."""
+    output.write(text)
+    output.flush()
 
 
 def prepare() -> str:

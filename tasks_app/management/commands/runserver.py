@@ -13,7 +13,7 @@ from django.core.management import CommandError
 from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
-from tasks_app.management.commands.run import prepare
+from tasks_app.management.commands.run import prepare, print_now
 from tasks_app.management.commands.serve import lock_folder, take_over_folder
 from tasks_app.management.reloading import ReloadingServer, is_server, supervise
 from tasks_app.process import services
@@ -51,7 +51,7 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
         text = prepare()
         take_over_folder()
         services.start()
-        self.stdout.write(text)
+        print_now(self.stdout, text)
         super().inner_run(*args, **options)
         if lock:
             lock.close()
