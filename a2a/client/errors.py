@@ -86,7 +86,7 @@ class UntrustedServer(HttpError):
     """The certificate of the server is not valid for its address."""
 
     reason = "UNTRUSTED_SERVER"
-    advice = "Check the address; for a private authority pass an httpx client that trusts it"
+    advice = "Check the address; for a private authority name the file of its certificate in SSL_CERT_FILE"
     processed = False
 
 
