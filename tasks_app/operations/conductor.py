@@ -5,6 +5,7 @@ phase has the same id in each process, so a step that is taken twice begins one 
 """
 
 import logging
+from collections import OrderedDict
 from functools import partial
 
 import orjson
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 50
 """Steps that one process takes together."""
 WATCHED = 10_000
-"""Tasks whose ends one process hears of at once. It finds the ends of others when it looks again."""
+"""Tasks whose ends one process hears of at once, the newest. It finds the ends of others when it looks again."""
 
 
 class Conductor(Rounds):
@@ -44,13 +45,18 @@ class Conductor(Rounds):
 
     def __init__(self) -> None:
         super().__init__("workflows", self.step)
-        self.watched: set[str] = set()
-        """Tasks of phases that have not ended, as far as this process knows."""
+        self.watched: OrderedDict[str, None] = OrderedDict()
+        """Tasks of phases that have not ended, as far as this process knows, the oldest first."""
 
     def hear(self, news: list[Reached]) -> None:
         """Look when a task of a phase has ended. Any thread may call it."""
-        if self.watched and any(item.state in TERMINAL and item.task_id in self.watched for item in news):
-            self.wake()
+        if ended := [item.task_id for item in news if item.state in TERMINAL and item.task_id in self.watched]:
+            self.call(self._take_in, ended)
+
+    def _take_in(self, ended: list[str]) -> None:
+        for task_id in ended:
+            self.watched.pop(task_id, None)
+        self.wakeup.set()
 
     async def step(self) -> int:
         """Write the ends of tasks, and take the steps that are due; return how many of both there were."""
@@ -82,8 +88,9 @@ class Conductor(Rounds):
         except Exception:
             log.exception("the workflow %s waits for another attempt", row.pk)
         else:
-            if len(self.watched) < WATCHED:
-                self.watched.add(task_id)
+            self.watched[task_id] = None
+            if len(self.watched) > WATCHED:
+                self.watched.popitem(last=False)  # Its end may have come before it was watched, or without a hint.
             self.wakeup.set()  # The task may have ended already.
         return True
 
