@@ -9,7 +9,7 @@ from tasks_app import clock
 from tasks_app.database.errors import log_failure
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.sql import on_postgres
-from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
+from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane, take_lock
 from tasks_app.upkeep.processes import clock_doubts, process_row, trouble_sources
 from tasks_app.upkeep.routine import PATIENCE, Routine
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
@@ -38,6 +38,10 @@ class Retention(Routine):
 
         The kinds take turns, a step each. A kind whose step fails waits for the next call; the others go on.
         """
+        # The lock is asked for first: while the database is away, that fails once, and not once for each kind.
+        if on_postgres() and not run_on_lane(take_lock):
+            process_row.lag = None
+            return
         busy = list(self.passes)
         for kind_pass in busy:
             kind_pass.begin()
