@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 log = logging.getLogger(__name__)
 MAX_STUCK = 8
@@ -59,6 +60,15 @@ class LastingLoop(asyncio.SelectorEventLoop):
         if not self.is_ending:
             raise SystemExit("An agent has called stop() of its event loop.")
         super().stop()
+
+    def _timer_handle_cancelled(self, handle: Any) -> None:
+        """Let go of the context of a timer that was cancelled, such as that of a timeout: it never runs.
+
+        A loop keeps up to a hundred such timers until their time. Their contexts would keep the runs that have set
+        them, with all their messages.
+        """
+        super()._timer_handle_cancelled(handle)  # type: ignore[misc]
+        handle._context = None
 
 
 OnExit = Callable[[BaseException], object]
