@@ -21,7 +21,7 @@ from django.db import DatabaseError, InterfaceError
 
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.database.errors import log_failure
+from tasks_app.database.errors import log_error, log_failure
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
@@ -149,7 +149,7 @@ class Sender:
         self.running.pop(task, None)
         self.wakeup.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the result of a try could not be recorded; it is made again after its lease", exc_info=error)
+            log_error(log, error, "the result of a try could not be recorded; it is made again after its lease")
 
     async def _send(self, lease: DeliveryLease) -> None:
         began = clock.now()

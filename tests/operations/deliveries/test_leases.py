@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from tasks_app import clock
 from tasks_app.models import Webhook
@@ -87,3 +88,18 @@ def test_a_try_that_would_outlast_its_lease_is_not_begun(
     assert (there.got, states()) == ([], [(2, "waiting", 0)])
     pump()
     assert states() == [(2, "delivered", 1)]
+
+
+async def test_a_result_that_a_database_that_is_away_does_not_record_is_a_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def record() -> None:
+        raise OperationalError("connection refused")
+
+    sender = Sender()
+    task = asyncio.ensure_future(record())
+    await asyncio.wait([task])
+    sender._finish(task)
+    (line,) = caplog.records
+    assert line.getMessage().endswith("it is made again after its lease: connection refused")
+    assert line.exc_info is None
