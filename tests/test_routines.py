@@ -2,11 +2,15 @@
 
 import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from django.db import OperationalError
 
 from tasks_app.process import services
+from tasks_app.upkeep import deletion
+from tasks_app.upkeep import retention as module
+from tasks_app.upkeep import routine as routines
 from tasks_app.upkeep.routine import Routine
 
 PATIENCE = 10.0
@@ -94,3 +98,23 @@ def test_a_routine_whose_thread_has_ended_is_a_trouble_of_its_process(monkeypatc
         routine.thread.start()
         routine.thread.join()
         assert sentence in services.troubles()
+
+
+def test_a_round_without_a_database_fails_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(function: object) -> NoReturn:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(module, "on_postgres", lambda: True)
+    monkeypatch.setattr(module, "run_on_lane", refuse)
+    monkeypatch.setattr(deletion, "run_on_lane", refuse)
+    monkeypatch.setattr(routines, "failures", {})
+    retention = module.Retention()
+    monkeypatch.setattr(module, "retention_routine", retention)
+    for _ in range(2):
+        retention.try_round()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.rpartition(": ")[2] for line in lines] == ["connection refused"] * 2
+    assert module.troubles() == []
+    assert routines.troubles() == ["retention: its last 2 rounds have failed, see the log"]

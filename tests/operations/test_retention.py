@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 import psycopg
@@ -35,7 +35,7 @@ from tasks_app.models import (
     Task,
     Webhook,
 )
-from tasks_app.upkeep import deletion, routine
+from tasks_app.upkeep import deletion
 from tasks_app.upkeep import retention as module
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
 from tasks_app.upkeep.processes import confirm_clock, process_row
@@ -249,26 +249,6 @@ def test_a_kind_of_row_that_fails_holds_up_no_other(owner: Person, monkeypatch: 
     retention.run_round()
     assert left() == all_of(0)
     assert troubles() == []
-
-
-def test_a_round_without_a_database_fails_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(function: object) -> NoReturn:
-        raise OperationalError("connection refused")
-
-    monkeypatch.setattr(module, "on_postgres", lambda: True)
-    monkeypatch.setattr(module, "run_on_lane", refuse)
-    monkeypatch.setattr(deletion, "run_on_lane", refuse)
-    monkeypatch.setattr(routine, "failures", {})
-    retention = Retention()
-    monkeypatch.setattr(module, "retention_routine", retention)
-    for _ in range(2):
-        retention.try_round()
-    lines = [record.getMessage() for record in caplog.records]
-    assert [line.rpartition(": ")[2] for line in lines] == ["connection refused"] * 2
-    assert troubles() == []
-    assert routine.troubles() == ["retention: its last 2 rounds have failed, see the log"]
 
 
 def test_a_round_goes_on_to_no_other_kind_when_its_process_stops(owner: Person) -> None:

@@ -39,7 +39,6 @@ from tasks_app.callers.access import caller_of_work
 from tasks_app.callers.rules import Rule
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
-from tasks_app.hints import Reached
 from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations import Context, Follow, perform
 from tasks_app.operations.conductor import Conductor
@@ -304,29 +303,6 @@ def test_two_conductors_begin_each_task_once(owner: Person, service: None) -> No
 
     assert told(story).state is WorkflowState.COMPLETED
     assert PhaseTask.objects.count() == Task.objects.count() == 5
-
-
-def test_a_conductor_hears_of_new_tasks_however_many_it_has_begun(
-    owner: Person, service: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The ends of some tasks come without a hint, as while Redis is away, or before their conductor watches them."""
-    monkeypatch.setattr("tasks_app.operations.conductor.WATCHED", 2)
-
-    async def story() -> None:
-        conductor = Conductor()
-        conductor.loop = asyncio.get_running_loop()
-        conductor.watched.update({"ended unheard": None, "ended too": None})
-        await perform(ExecuteWorkflow(workflow="w", phase=FIRST, message=message()), Context(caller=owner.caller))
-        await conductor.step()
-        task_id = await bridge.ask(DoSlowly(lambda: PhaseTask.objects.get().task_id))
-        assert list(conductor.watched) == ["ended too", task_id]
-        conductor.wakeup.clear()
-        conductor.hear([Reached(task_id, 4, TaskState.COMPLETED)])
-        async with asyncio.timeout(PATIENCE):
-            await conductor.wakeup.wait()
-        assert list(conductor.watched) == ["ended too"]
-
-    told(story)
 
 
 @pytest.mark.parametrize("agent", [None, "echo"], ids=["the same agents", "other agents"])
