@@ -110,7 +110,7 @@ class Retry(Failure):
         self, text: object = "The agent cannot do it at the moment.", *, after: float | None = None, reason: object = ""
     ) -> None:
         super().__init__(text, reason=reason)
-        if after is not None and not (isinstance(after, int | float | Decimal) and 0 <= after < float("inf")):
+        if after is not None and not (isinstance(after, int | float | Decimal) and 0 <= float(after) < float("inf")):
             raise ValueError(f"Retry(after=...) takes a number of seconds from 0, not {after!r}")
         self.after = None if after is None else float(after)
 

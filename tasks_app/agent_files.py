@@ -166,9 +166,10 @@ class AgentFolder:
         try:
             self.load()
         except (ImproperlyConfigured, AgentDefinitionError) as error:
-            self.problem = f"agents: A2A_AGENTS_DIR was not read again, the former agents go on: {error}"
+            problem = f"agents: A2A_AGENTS_DIR was not read again, the former agents go on: {error}"
+            self.problem = problem.replace(f"{_folder()}{os.sep}", "")  # /readyz shows it to everybody.
             if not at_once:  # The parent of a child that runs one agent has logged it.
-                log.error("%s", self.problem)
+                log.error("%s", problem)
             return False
         self.problem = ""
         log.info("A2A_AGENTS_DIR was read again; the agents are %s", ", ".join(registry.names()))

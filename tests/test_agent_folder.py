@@ -132,6 +132,9 @@ def test_a_broken_file_is_tried_once_until_it_changes(place: Place, caplog: pyte
     place.write("own_second", "def broken(:")
     for _ in range(4):
         place.folder.refresh()
+    (problem,) = place.folder.troubles()
+    assert "go on: own_second.py:1: invalid syntax" in problem, "strangers read it, and need not know the folder"
+    assert f"go on: {place.path}/own_second.py:1:" in caplog.text
     assert len([record for record in caplog.records if "was not read again" in record.message]) == 1
 
 

@@ -187,7 +187,8 @@ def share_out(cursor: Any, charges: Sequence[Charge]) -> list[int | BudgetExceed
         tightest = min(own, key=left.__getitem__, default=None)
         room = charge.most if tightest is None else left[tightest]
         if tightest is not None and room < max(charge.least, 1):
-            shares.append(refusal("tenant" if locked[tightest].is_of_tenant else "principal", room, charge.least))
+            whose = "tenant" if locked[tightest].is_of_tenant else "principal"
+            shares.append(refusal(whose, room, max(charge.least, 1)))
             continue
         share = min(charge.most, room)
         for id in own:

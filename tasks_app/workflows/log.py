@@ -273,12 +273,12 @@ def put_off(workflow_id: str, seconds: float) -> None:
 
 def put_off_owner(owner_id: int, seconds: float) -> None:
     """Have the next tasks of all executions of an owner wait for that time. A row that another transaction has locked
-    keeps its time."""
+    keeps its time, and so does one that is due later: a process may be at work on it."""
+    due_at = clock.shared() + timedelta(seconds=seconds)
     with transaction.atomic():
         rows = Workflow.objects.select_for_update(skip_locked=True, no_key=True)
-        rows = rows.filter(owner_id=owner_id, due_at__isnull=False).order_by("due_at")
+        rows = rows.filter(owner_id=owner_id, due_at__lt=due_at).order_by("due_at")
         ids = list(rows.values_list("pk", flat=True)[:TOGETHER])
-        due_at = clock.shared() + timedelta(seconds=seconds)
         Workflow.objects.filter(pk__in=ids).update(due_at=due_at)
 
 

@@ -249,6 +249,15 @@ def test_a_reservation_is_settled_once_however_often_its_end_is_written(owner: P
     assert amounts(budget) == (0, 0.25)
 
 
+@pytest.mark.usefixtures("lanes")
+def test_a_task_without_a_minimum_needs_a_millionth(owner: Person) -> None:
+    charges = [Charge(task_id=uuid7(), budgets=(limit(owner, 1).pk,), least=0, most=MICRO) for _ in range(2)]
+    bridge.do(Reserve(charge=charges[0]))
+    with pytest.raises(BudgetExceeded) as refused:
+        bridge.do(Reserve(charge=charges[1]))
+    assert (refused.value.facts["available"], refused.value.facts["required"]) == ("0.00", "0.000001")
+
+
 # -------------------------------------------------------------------- periods
 
 

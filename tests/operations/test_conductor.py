@@ -1,20 +1,23 @@
-"""The conductor of workflows hears of the ends of the tasks that it has begun."""
+"""The conductor of workflows hears of the ends of tasks that it has begun, and puts off those of a limited owner."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
 
 from a2a.states import TaskState
 from a2a.workflows import PHASES, ExecuteWorkflow
+from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
 from tasks_app.hints import Reached
-from tasks_app.models import PhaseTask
+from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations import Context, perform
 from tasks_app.operations.conductor import Conductor
+from tasks_app.workflows import log
 from tests.conftest import PATIENCE, Person
-from tests.operations.asking import message
+from tests.operations.asking import ask, message
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -40,3 +43,16 @@ def test_a_conductor_hears_of_new_tasks_however_many_it_has_begun(
         assert list(conductor.watched) == ["ended too"]
 
     async_to_sync(story)()
+
+
+def test_an_owner_is_put_off_but_no_step_that_a_process_is_at_work_on(owner: Person, service: None) -> None:
+    now = clock.shared()
+    for name, seconds in (("due", 0), ("taken", 30), ("idle", None)):
+        begin = ExecuteWorkflow(workflow=name, phase=PHASES[0], message=message())
+        ask(owner, begin)
+        due_at = None if seconds is None else now + timedelta(seconds=seconds)
+        Workflow.objects.filter(name=name).update(due_at=due_at)
+    log.put_off_owner(owner.caller.owner_id, 5)
+    due_at = dict(Workflow.objects.values_list("name", "due_at"))
+    assert now + timedelta(seconds=5) <= due_at["due"] < now + timedelta(seconds=30) == due_at["taken"]
+    assert due_at["idle"] is None

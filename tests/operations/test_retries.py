@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -159,7 +160,7 @@ def test_a_pause_doubles_to_a_limit_and_is_never_the_same(monkeypatch: pytest.Mo
     assert between(1, after=1e9) == (86_400.0, 103_680.0)
 
 
-@pytest.mark.parametrize("after", [-1, float("nan"), float("inf"), "5"])
+@pytest.mark.parametrize("after", [-1, float("nan"), Decimal("nan"), float("inf"), "5"])
 def test_a_retry_after_no_time_is_refused(after: Any) -> None:
     with pytest.raises(ValueError, match="a number of seconds from 0"):
         Retry(after=after)

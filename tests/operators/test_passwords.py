@@ -95,6 +95,15 @@ def test_a_command_that_changes_no_password_ends_nothing(monkeypatch: pytest.Mon
     assert (robot.get("tasks/").status_code, Act.objects.count()) == (200, acts)
 
 
+def test_a_command_without_a_terminal_says_which_one_asks_for_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: object, **__: object) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", ask)
+    with pytest.raises(CommandError, match=r"`manage.py a2a users password NAME` makes a random one"):
+        text_of("changepassword", program(VIEWER).user.username)
+
+
 def test_tokens_end_however_a_password_is_set() -> None:
     robot, other = program(VIEWER), program(VIEWER)
     robot.user.set_password(NEW)

@@ -4,7 +4,7 @@ from getpass import getuser
 from typing import Any
 
 from django.contrib.auth.management.commands.changepassword import Command as DjangoCommand
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from tasks_app.management.arguments import add_operator, give_readers, read_operator, read_text
 from tasks_app.operators import users
@@ -20,6 +20,12 @@ class Command(DjangoCommand):
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         """Change the password, then record the act. A transaction for both would wait for a person."""
-        answer: str | None = super().handle(*args, **options)
+        try:
+            answer: str | None = super().handle(*args, **options)
+        except EOFError:
+            raise CommandError(
+                "This command asks for the password at a terminal. "
+                "`manage.py a2a users password NAME` makes a random one."
+            ) from None
         users.record_password(read_operator(options), users.find_user(options["username"] or getuser()))
         return answer
