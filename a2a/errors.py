@@ -280,9 +280,9 @@ class Unauthenticated(Error):
 
 
 class InvalidKey(Unauthenticated, twin=True):
-    """The API key is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""
+    """The credential is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""
 
-    sentence = "Authentication is required: the API key is unknown, revoked or expired"
+    sentence = "Authentication is required: the credential is unknown, revoked or expired"
 
 
 class InvalidTicket(InvalidKey, twin=True):
@@ -300,10 +300,10 @@ class ExpiredKey(InvalidKey):
 
 
 class MissingScope(Error):
-    """The API key lacks a scope that the method or the agent needs."""
+    """The credential lacks a scope that the method or the agent needs."""
 
     reason = "MISSING_SCOPE"
-    sentence = "The API key does not have the scope that this method needs"
+    sentence = "The credential does not have the scope that this method needs"
 
 
 class BudgetExceeded(Error):

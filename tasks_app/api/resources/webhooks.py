@@ -32,8 +32,8 @@ class Webhooks(Resource):
     model = Webhook
     serializer_class = WebhookRow
     # key__id is the column key_id, compared as a number: one that is too large for it finds nothing, and is no fault.
-    filters = {"task_id": "task_id", "host": "host", "key_id": "key__id", "caller_credential": "caller_credential"}
-    bounded = {"state": "state"}
+    filters = {"task_id": "task_id", "host": "host", "key_id": "key__id"}
+    bounded = {"state": "state", "caller_credential": "caller_credential"}
 
     @verb()
     def disable(self, row: Webhook, values: dict[str, Any], operator: Operator) -> None:
