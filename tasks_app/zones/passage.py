@@ -135,7 +135,7 @@ class Passage:
         return (
             {"channel": self.run.caller.name}
             | facts
-            | ({"conversation": self._conversation()} if facts.get("thread_ts") else {})
+            | {"conversation": self._conversation()}
             | agent
             | ({"attachments": attachments} if files else {})
             | {
@@ -148,7 +148,7 @@ class Passage:
         )
 
     def _conversation(self) -> str:
-        """Return the name of the conversation in the execution zone, the same for all messages of a thread.
+        """Return the name of the conversation in the execution zone, the same for all messages of one of this zone.
 
         The execution zone knows all callers of this zone by one key, and callers choose the names of their threads. So
         the name has the caller in it.

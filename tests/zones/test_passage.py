@@ -80,6 +80,17 @@ def test_a_thread_is_a_conversation_of_its_caller_in_the_execution_zone(
         assert "the guess" not in last.text
 
 
+def test_a_conversation_that_is_named_without_a_thread_is_one_in_the_execution_zone(
+    owner: Person, settings: Any
+) -> None:
+    settings.A2A_EXECUTION_AGENT = "conversation"
+    for words, context in (("the first", "talk"), ("another", "chat"), ("the rest", "talk")):
+        task = sent(owner, message(words, context_id=context), agent=registration.NAME)
+        text = "".join(part.text or "" for artifact in task.artifacts for part in artifact.parts)
+        assert ("the first" in text) is (words == "the rest")
+        assert "another" not in text
+
+
 @pytest.mark.parametrize(
     ("name", "error"),
     [
