@@ -7,16 +7,20 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter, _ActionsContainer
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, DjangoHelpFormatter
 from django.core.validators import validate_email
+from django.db.models import Model, QuerySet
 
 from tasks_app import clock
 from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
+from tasks_app.operators import lookup
 from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.operators.texts import LONGEST_EMAIL, check_scopes
+
+M = TypeVar("M", bound=Model)
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 """Units of an age, such as 15m."""
@@ -86,6 +90,18 @@ def check_window(options: Mapping[str, Any]) -> None:
     """Check that `--since` is earlier than `--until`, because another window can only be empty. Raises CommandError."""
     if options["since"] and options["until"] and options["since"] >= options["until"]:
         raise CommandError("--since must be earlier than --until.")
+
+
+def add_window(parser: _ActionsContainer) -> None:
+    """Add the options for both ends of a list, which `in_window` reads."""
+    add_since(parser)
+    add_until(parser)
+
+
+def in_window(rows: QuerySet[M], moment: str, options: Mapping[str, Any]) -> QuerySet[M]:
+    """Return the rows whose time, a column, is in the window of the options. Raises CommandError."""
+    check_window(options)
+    return lookup.in_window(rows, moment, options["since"], options["until"])
 
 
 def find_account() -> str:

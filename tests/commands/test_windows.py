@@ -1,15 +1,26 @@
 """Lists of commands from a time on and until a time, as the operators' API has them: what happened in the night?"""
 
+from typing import Any
+
 import pytest
 
 from tasks_app import clock
-from tasks_app.models import Principal, Refusals
+from tasks_app.models import Delivery, Principal, Refusals, SharedStream, SlackQuestion, Webhook, Workflow
 from tasks_app.operators.audit import Change, record_acts
 from tests.operators.people import OPS
+from tests.operators.tenants import Furniture
 from tests.support.commands import printed, run
 from tests.support.operators import exchange, task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+OTHERS = {
+    "a2a workflows list": Workflow,
+    "a2a shared-streams list": SharedStream,
+    "a2a slack questions": SlackQuestion,
+    "deliveries list": Delivery,
+    "deliveries webhooks": Webhook,
+}
+"""Other lists, with their tables."""
 LISTS = ("exchanges list", "tasks list", "a2a acts", "a2a refusals", "a2a batches list")
 
 
@@ -24,6 +35,18 @@ def test_a_list_ends_with_a_time(words: str, olga: Principal) -> None:
     assert len(rows) == (0 if "batches" in words else 1)
 
 
-@pytest.mark.parametrize("words", LISTS)
+@pytest.mark.parametrize(("words", "model"), OTHERS.items())
+def test_a_list_is_cut_at_both_ends(words: str, model: Any) -> None:
+    row = Furniture("acme", "mine7").rows[model]
+    model.objects.filter(pk=row.pk).update(created_at=clock.now())
+    for window, count in (
+        (("--since", "1h", "--until", "2100-01-01"), 1),
+        (("--until", "1h"), 0),
+        (("--since", "2100-01-01"), 0),
+    ):
+        assert len(printed(*words.split(), *window)) == count, window
+
+
+@pytest.mark.parametrize("words", [*LISTS, *OTHERS])
 def test_a_window_that_ends_before_it_begins_is_refused(words: str) -> None:
     assert "--since must be earlier than --until" in run(*words.split(), "--since", "1h", "--until", "2h").errors

@@ -14,6 +14,8 @@ from tasks_app.management.arguments import (
     add_ids,
     add_limit,
     add_operator,
+    add_window,
+    in_window,
     read_ids,
     read_operator,
     read_row_id,
@@ -64,6 +66,7 @@ class Command(DatabaseCommand):
         listing.add_argument("--state", choices=[state for state, _ in Delivery.STATES], help="only in this state")
         listing.add_argument("--task", type=read_text, metavar="TASK_ID", help="only of this task")
         listing.add_argument("--webhook", type=read_text, metavar="WEBHOOK_ID", help="only to this webhook")
+        add_window(listing)
         add_limit(listing)
         show = verbs.add_parser("show", help="show a delivery with its body and its tries")
         show.add_argument("id", type=read_text, help="the id of the delivery")
@@ -77,6 +80,7 @@ class Command(DatabaseCommand):
         webhooks.add_argument(
             "--credential", type=read_text, help="only registered with this credential, such as oidc:3"
         )
+        add_window(webhooks)
         add_limit(webhooks)
         for name, verb in VERBS.items():
             parser = verbs.add_parser(name, help=verb.help)
@@ -107,7 +111,8 @@ class Command(DatabaseCommand):
         values = {column: options[name] for name, column in columns.items() if options.get(name)}
         # Within a webhook the order is by event, because ids of deliveries that are written together have no order.
         order = ("-seq",) if "webhook_id" in values else ("-id",)
-        for row in self.limit_rows(lookup.filter_by(rows, **values).order_by(*order), options["limit"]):
+        rows = in_window(lookup.filter_by(rows, **values), "created_at", options).order_by(*order)
+        for row in self.limit_rows(rows, options["limit"]):
             self.print_line(rename_columns(row))
 
     def show(self, id: str) -> None:

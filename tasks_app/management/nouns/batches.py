@@ -10,9 +10,8 @@ from tasks_app.management.arguments import (
     add_ids,
     add_limit,
     add_operator,
-    add_since,
-    add_until,
-    check_window,
+    add_window,
+    in_window,
     make_number_reader,
     read_text,
 )
@@ -26,8 +25,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="list the batches, newest first")
     listing.add_argument("--state", choices=[state.value for state in STATES], help="only those in a state")
     listing.add_argument("--owner", type=read_text, help="only those of a principal, such as olga or acme/olga")
-    add_since(listing)
-    add_until(listing)
+    add_window(listing)
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its first items")
     show.add_argument("id", type=read_text)
@@ -54,9 +52,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
                 rows = in_state(rows, options["state"])
             if options["owner"]:
                 rows = lookup.owned_by(rows, options["owner"])
-            check_window(options)
-            rows = lookup.in_window(rows, "created_at", options["since"], options["until"])
-            for row in printer.limit_rows(rows, options["limit"]):
+            for row in printer.limit_rows(in_window(rows, "created_at", options), options["limit"]):
                 printer.print_line(owned_line(row, columns.BATCH))
         case "show":
             row = rows.filter(pk=options["id"]).first()

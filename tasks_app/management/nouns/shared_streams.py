@@ -10,6 +10,8 @@ from tasks_app.management.arguments import (
     add_ids,
     add_limit,
     add_operator,
+    add_window,
+    in_window,
     make_number_reader,
     read_text,
 )
@@ -23,6 +25,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="list the shared streams, newest first")
     listing.add_argument("--state", choices=[state.value for state in SharedStreamState], help="only those in a state")
+    add_window(listing)
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its participants and its newest chunks")
     show.add_argument("id", type=read_text)
@@ -50,7 +53,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     match options["verb"]:
         case "list":
             selected = rows.filter(state=options["state"]) if options["state"] else rows
-            for row in printer.limit_rows(selected, options["limit"]):
+            for row in printer.limit_rows(in_window(selected, "created_at", options), options["limit"]):
                 printer.print_line(owned_line(row, columns.SHARED_STREAM))
         case "show":
             row = rows.filter(pk=options["id"]).first()

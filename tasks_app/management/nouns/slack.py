@@ -11,6 +11,8 @@ from tasks_app.management.arguments import (
     add_ids,
     add_limit,
     add_operator,
+    add_window,
+    in_window,
     read_input,
     read_name,
     read_operator,
@@ -64,6 +66,7 @@ def _add_questions(verbs: Any) -> None:
         "--state", choices=[state.value for state in SlackQuestionState], help="only those in a state"
     )
     questions.add_argument("--task", type=read_text, help="only that of a task")
+    add_window(questions)
     add_limit(questions)
     for verb, purpose in (
         ("send-again", "send replies again that have failed"),
@@ -155,7 +158,7 @@ def _questions(printer: Printer, options: dict[str, Any]) -> None:
         rows = rows.filter(state=options["state"])
     if options["task"]:
         rows = rows.filter(task_id=options["task"])
-    for row in printer.limit_rows(rows, options["limit"]):
+    for row in printer.limit_rows(in_window(rows, "created_at", options), options["limit"]):
         names = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name, "workspace": row.workspace.team_id}
         printer.print_line(names | {name: getattr(row, name) for name in columns.SLACK_QUESTION})
 

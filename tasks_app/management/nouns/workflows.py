@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from a2a.workflows import WorkflowState
 from tasks_app.exchanges.redaction import redact
-from tasks_app.management.arguments import add_ids, add_limit, add_operator, read_text
+from tasks_app.management.arguments import add_ids, add_limit, add_operator, add_window, in_window, read_text
 from tasks_app.management.nouns import Noun, Printer, act_on_ids, owned_line
 from tasks_app.models import Workflow
 from tasks_app.operators import columns
@@ -19,6 +19,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="list the workflows, newest first")
     listing.add_argument("--state", choices=[state.value for state in WorkflowState], help="only those in a state")
     listing.add_argument("--name", type=read_text, help="only those of this name")
+    add_window(listing)
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its tasks and their results")
     show.add_argument("id", type=read_text)
@@ -32,7 +33,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     match options["verb"]:
         case "list":
             values = {name: options[name] for name in ("state", "name") if options[name]}
-            for row in printer.limit_rows(rows.filter(**values), options["limit"]):
+            rows = in_window(rows.filter(**values), "created_at", options)
+            for row in printer.limit_rows(rows, options["limit"]):
                 printer.print_line(owned_line(row, columns.WORKFLOW))
         case "show":
             from tasks_app.webhooks import with_files  # loads the HTTP client
