@@ -392,8 +392,8 @@ def test_a_task_with_a_damaged_log_is_shown_as_far_as_it_can_be_read(olga: Princ
 
 def test_a_task_with_an_event_of_an_unknown_kind_is_shown_at_each_door(olga: Principal, admin_client: Client) -> None:
     row, robot = task(olga, StatusChanged(status=status(TaskState.WORKING))), program(VIEWER)
-    Event.objects.filter(task_id=row.pk, seq=2).update(kind="of-a-later-version")
+    Event.objects.filter(task_id=row.pk, seq=2).update(kind="later-version")
     for shown in (robot.get(f"tasks/{row.pk}/").json(), *printed("tasks", "show", row.pk)):
-        assert (shown["task"], shown["events"][1]["kind"]) == (None, "of-a-later-version")
+        assert (shown["task"], shown["events"][1]["kind"]) == (None, "later-version")
     page = admin_client.get(reverse("admin:tasks_app_task_change", args=[row.pk]))
-    assert "of-a-later-version" in page.content.decode()
+    assert "later-version" in page.content.decode()
