@@ -72,7 +72,7 @@ class Lane:
         refusals: Refusals = []
         with self.ready:
             for entry in entries:
-                if self.size >= self.most and not (entry.patient or entry.item.patient):
+                if self.size >= self.most and not entry.is_patient:
                     detail = f"too much waits for the database already ({self.name})"
                     refusals.append((entry, Busy(RETRY_AFTER, detail=detail)))
                     continue
@@ -216,8 +216,7 @@ class SharedLane(Lane):
                 owner = owner_of(entry)
                 room[owner] += 1
                 full = len(self.owners.get(owner, ())) + room[owner] > self.most_of_owner
-                is_patient = entry.patient or entry.item.patient
-                (refusals.append((entry, error)) if full and not is_patient else fits.append(entry))
+                (refusals.append((entry, error)) if full and not entry.is_patient else fits.append(entry))
         return refusals + super().put(fits)
 
     def _add(self, entry: Entry) -> None:

@@ -42,6 +42,11 @@ class Entry(Struct, eq=False):
     leaving: "asyncio.Future[None] | None" = None
 
     @property
+    def is_patient(self) -> bool:
+        """True if a full lane takes it in, because it is work of our own or its caller must get the result."""
+        return self.patient or self.item.patient
+
+    @property
     def over(self) -> bool:
         """True once its caller waits no more."""
         return self.future is not None and self.future.done()

@@ -79,13 +79,6 @@ def add_since(parser: _ActionsContainer) -> None:
     )
 
 
-def add_until(parser: _ActionsContainer) -> None:
-    """Add the option for the first time that is not in a list any more."""
-    parser.add_argument(
-        "--until", type=read_time, metavar="TIME", help="list only what is older than a time or an age, as --since"
-    )
-
-
 def check_window(options: Mapping[str, Any]) -> None:
     """Check that `--since` is earlier than `--until`, because another window can only be empty. Raises CommandError."""
     if options["since"] and options["until"] and options["since"] >= options["until"]:
@@ -95,7 +88,9 @@ def check_window(options: Mapping[str, Any]) -> None:
 def add_window(parser: _ActionsContainer) -> None:
     """Add the options for both ends of a list, which `in_window` reads."""
     add_since(parser)
-    add_until(parser)
+    parser.add_argument(
+        "--until", type=read_time, metavar="TIME", help="list only what is older than a time or an age, as --since"
+    )
 
 
 def in_window(rows: QuerySet[M], moment: str, options: Mapping[str, Any]) -> QuerySet[M]:

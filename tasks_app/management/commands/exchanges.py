@@ -13,8 +13,7 @@ from a2a import languages
 from tasks_app.exchanges import responses
 from tasks_app.management.arguments import (
     add_examples,
-    add_since,
-    add_until,
+    add_window,
     check_window,
     make_number_reader,
     read_limit,
@@ -81,8 +80,7 @@ class Command(DatabaseCommand):
         filters.add_argument(
             "--peer", type=read_text, metavar="ADDRESS", help="only from this network address, such as 192.0.2.7"
         )
-        add_since(filters)
-        add_until(filters)
+        add_window(filters)
         parser.add_argument(
             "--limit",
             type=read_limit,

@@ -19,9 +19,8 @@ from tasks_app.management.arguments import (
     add_ids,
     add_limit,
     add_operator,
-    add_since,
-    add_until,
-    check_window,
+    add_window,
+    in_window,
     read_ids,
     read_limit,
     read_operator,
@@ -70,8 +69,7 @@ class Command(DatabaseCommand):
         listing.add_argument(
             "--reference", type=read_text, help="only with this reference in the error message of a failure"
         )
-        add_since(listing)
-        add_until(listing)
+        add_window(listing)
         add_limit(listing)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -129,15 +127,14 @@ class Command(DatabaseCommand):
         self.print_line({"id": task.pk} | link.describe(public()))
 
     def list(self, options: dict[str, Any]) -> None:
-        check_window(options)
         rows = (
             Task.objects.all() if options["reference"] is None else lookup.find_tasks_by_reference(options["reference"])
         )
+        rows = in_window(rows, "created_at", options)
         if options["owner"] is not None:
             rows = lookup.owned_by(rows, options["owner"])
         values = {name: options[name] for name in ("state", "agent") if options[name]}
         rows = lookup.filter_by(rows, **values).order_by("-id")
-        rows = lookup.in_window(rows, "created_at", options["since"], options["until"])
         for row in self.limit_rows(rows.values(*HEAD), options["limit"]):
             self.print_line(describe_head(row))
 

@@ -7,10 +7,9 @@ import orjson
 from django.core.management.base import CommandError
 from django.db.models import F
 
-from tasks_app.management.arguments import add_limit, add_since, add_until, check_window, read_text
+from tasks_app.management.arguments import add_limit, add_window, in_window, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models.acts import Act
-from tasks_app.operators import lookup
 from tasks_app.operators.audit import check_kind, check_verb
 
 COLUMNS = (
@@ -26,14 +25,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--kind", type=read_text, help="only acts on rows of this kind: task, delivery, webhook, API key or user"
     )
     parser.add_argument("--id", type=read_text, dest="object_id", help="only acts on the row with this id")
-    add_since(parser)
-    add_until(parser)
+    add_window(parser)
     add_limit(parser)
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
-    check_window(options)
-    rows = Act.objects.order_by("-id").values(*COLUMNS, tenant_name=F("tenant__name"))
+    rows = in_window(Act.objects.order_by("-id"), "at", options).values(*COLUMNS, tenant_name=F("tenant__name"))
     values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
     try:
         for name, check in (("kind", check_kind), ("verb", check_verb)):
@@ -41,8 +38,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
                 check(values[name])
     except ValueError as error:
         raise CommandError(f"{error}.".replace("no act", "No act", 1)) from None
-    rows = lookup.in_window(rows.filter(**values), "at", options["since"], options["until"])
-    for row in printer.limit_rows(rows, options["limit"]):
+    for row in printer.limit_rows(rows.filter(**values), options["limit"]):
         row["tenant"] = row.pop("tenant_name")  # A query cannot name a value like a column of its table.
         printer.print_line(row | {name: orjson.Fragment(row[name]) for name in ("before", "after")})
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app.exchanges.refusals import OTHERS, UNKNOWN, address_of_search, is_address
-from tasks_app.management.arguments import add_limit, add_since, add_until, check_window, read_text
+from tasks_app.management.arguments import add_limit, add_window, check_window, read_text
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Refusals
 
@@ -17,8 +17,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--address", type=read_text, help="only calls from this IP address; one of IPv6 stands for its /64 network"
     )
-    add_since(parser)
-    add_until(parser)
+    add_window(parser)
     add_limit(parser)
 
 
