@@ -41,7 +41,7 @@ from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
-from tests.support import certificates, databases, settings, static_files
+from tests.support import certificates, databases, sessions, settings, static_files
 from tests.support.callers import find_caller
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
@@ -81,6 +81,7 @@ django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHash
 settings.prepare()
 certificates.prepare()
 databases.prepare()
+sessions.prepare()
 static_files.prepare()
 
 
@@ -257,6 +258,13 @@ def lanes(transactional_db: None, replay: None) -> Iterator[None]:
     """Run the lanes, without the background work."""
     yield
     bridge.stop()
+
+
+@pytest.fixture
+def new_sessions() -> Iterator[None]:
+    """Have every connection of the test open a session of its own. Ask for it before the lanes."""
+    with sessions.new_sessions():
+        yield
 
 
 @pytest.fixture

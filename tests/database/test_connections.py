@@ -15,7 +15,11 @@ from tests.database.locks import needs_row_locks, other_connection
 from tests.database.rows import create_task
 from tests.operations.rows import addition, chunk
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.storage,
+    pytest.mark.usefixtures("new_sessions", "lanes"),
+]
 keeps_plans = pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that keeps plans")
 
 

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.fault
 GET = envelope("GetTask", {"id": "none"})
 SLOW = {"A2A_CALLER_RATE": "1"}
 """A token a minute, so that none comes back during a test."""
+PATIENT = {"REDIS_SECONDS": "120"}
+"""On a busy machine a Redis that is there may answer late. Then each process would decide alone, by design."""
 
 
 @asynccontextmanager
@@ -52,7 +54,7 @@ async def statuses(clients: list[httpx.AsyncClient], each: int) -> Counter[int]:
 
 @pytest.mark.parametrize(("burst", "each"), [(10, 8), (300, 320)])
 async def test_two_processes_admit_exactly_the_bucket(plant: Plant, burst: int, each: int) -> None:
-    webs = await asyncio.gather(*(plant.web(A2A_CALLER_BURST=str(burst), **SLOW) for _ in range(2)))
+    webs = await asyncio.gather(*(plant.web(A2A_CALLER_BURST=str(burst), **SLOW, **PATIENT) for _ in range(2)))
     async with calling(*webs) as clients:
         assert await statuses(clients, each) == {200: burst, 429: 2 * each - burst}
         answer = await ask(clients[0])

@@ -335,6 +335,7 @@ def test_a_session_is_given_up_when_its_errors_say_so() -> None:
 
 
 @on_a_server
+@pytest.mark.usefixtures("new_sessions")
 def test_a_session_that_is_read_only_is_opened_anew_until_it_is_writable(owner: Person) -> None:
     def read_only(value: str) -> None:
         with connection.cursor() as cursor:
