@@ -19,7 +19,7 @@ from tasks_app.admin.readonly import Fact
 from tasks_app.admin.text import Pane, format_size, format_time, reveal
 from tasks_app.database.keyset import fetch_page
 from tasks_app.files import link_to
-from tasks_app.models import Delivery, Exchange, Run, Task
+from tasks_app.models import Delivery, Exchange, RelayedTask, Run, Task
 from tasks_app.operators import reach
 from tasks_app.operators.damage import BROKEN
 
@@ -86,8 +86,18 @@ def build_facts(task: Task) -> list[Fact]:
         Fact("Deadline (UTC)", format_time(task.deadline)),
         Fact("Timeout", f"{task.timeout:g} s"),
         Fact("Last event", str(task.last_seq)),
+        *build_relayed(task),
         *build_costs(task),
     ]
+
+
+def build_relayed(task: Task) -> list[Fact]:
+    """Return the fact about the remote task behind this one; none for a task of no relay."""
+    row = RelayedTask.objects.filter(pk=task.pk).first()
+    if row is None:
+        return []
+    remote = f"task {row.remote_id}" if row.remote_id else "the remote agent has not answered yet"
+    return [Fact("Relay", reveal(f"{row.relay}: {remote}{', which may go on' if row.is_open else ''}"))]
 
 
 def build_costs(task: Task) -> list[Fact]:

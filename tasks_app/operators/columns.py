@@ -29,6 +29,8 @@ EVENT = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", 
 """Columns of an event of a task."""
 RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")
 """Columns of a run of a task."""
+RELAYED = ("relay", "remote_id", "is_open")
+"""Columns of the remote task behind a task of a relay."""
 DELIVERY = (
     "id",
     "webhook_id",

@@ -182,3 +182,6 @@ def test_principals_and_tenants_are_listed() -> None:
     (row,) = printed("a2a", "principals", "list", "--tenant", "acme")
     assert (row["name"], row["tenant"]) == ("pia", "acme")
     assert [row["name"] for row in printed("a2a", "principals", "list")] == ["tom", "pia"]
+    for noun, name in (("tenants", "acme"), ("principals", "pia")):
+        assert [row["name"] for row in printed("a2a", noun, "list", "--name", name)] == [name]
+        assert printed("a2a", noun, "list", "--name", "nobody") == []

@@ -6,13 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from a2a.requests import CancelTask
 from tasks_app.models import Relay, RelayedTask
+from tasks_app.operators.roles import VIEWER
 from tasks_app.relays import cancellation, cards
 from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Person, Server
 from tests.operations.asking import ask, sent
+from tests.operators.people import operator, program
 from tests.relays.conftest import AddRelay
 from tests.support.commands import printed
 
@@ -44,10 +48,14 @@ def test_a_canceled_question_is_canceled_there(question: str, server: Server) ->
     assert not RelayedTask.objects.get().is_open
 
 
-def test_an_operator_finds_the_remote_task(question: str) -> None:
+def test_an_operator_finds_the_remote_task(question: str, client: Client) -> None:
     row = RelayedTask.objects.get()
     (task,) = printed("tasks", "show", question)
     assert task["relayed"] == {"relay": row.relay, "remote_id": row.remote_id, "is_open": True}
+    assert program(VIEWER).get(f"tasks/{question}/").json()["relayed"] == task["relayed"]
+    client.force_login(operator(VIEWER))
+    page = client.get(reverse("admin:tasks_app_task_change", args=[question])).content.decode()
+    assert f"{row.relay}: task {row.remote_id}, which may go on" in page
 
 
 def test_a_server_that_is_away_is_asked_again_until_a_day_is_over(

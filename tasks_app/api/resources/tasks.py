@@ -18,7 +18,7 @@ from tasks_app.api.verbs import verb
 from tasks_app.cards.addresses import public
 from tasks_app.database.keyset import fetch_page
 from tasks_app.files import with_links
-from tasks_app.models import Event, Run, Task
+from tasks_app.models import Event, RelayedTask, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.damage import BROKEN
@@ -78,7 +78,8 @@ class Tasks(Resource):
         following = before and replace_query_param(request.build_absolute_uri(), "before", before)
         runs = Run.objects.filter(task_id=row.pk).order_by("id").values(*columns.RUN)
         more = {"task": _read_document(row.pk), "events": events, "next": following, "runs": list(runs)}
-        return Response(self.describe(row) | more)
+        relayed = RelayedTask.objects.filter(pk=row.pk).values(*columns.RELAYED).first()
+        return Response(self.describe(row) | more | {"relayed": relayed})
 
     @verb()
     def cancel(self, row: Task, values: dict[str, Any], operator: Operator) -> None:

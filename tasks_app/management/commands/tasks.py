@@ -169,6 +169,6 @@ def read_task(task_id: str) -> dict[str, Any]:
         **describe_head(Task.objects.filter(pk=task_id).values(*HEAD).get()),
         "task": orjson.Fragment(bytes(stored.document.json())) if stored else None,
         "events": [row | {"payload": read_payload(row["payload"])} for row in events.values(*columns.EVENT)],
-        "relayed": RelayedTask.objects.filter(pk=task_id).values("relay", "remote_id", "is_open").first(),
+        "relayed": RelayedTask.objects.filter(pk=task_id).values(*columns.RELAYED).first(),
         "runs": list(runs.values(*columns.RUN)),
     }

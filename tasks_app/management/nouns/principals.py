@@ -11,6 +11,7 @@ from tasks_app.models import Principal
 def _add_arguments(parser: ArgumentParser) -> None:
     listing = parser.add_subparsers(dest="verb", required=True).add_parser("list", help="list the newest principals")
     listing.add_argument("--tenant", type=read_name, help="only those of this tenant")
+    listing.add_argument("--name", type=read_name, help="only those of this name")
     add_limit(listing)
 
 
@@ -18,6 +19,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = Principal.objects.select_related("tenant").order_by("-id")
     if options["tenant"]:
         rows = rows.filter(tenant__name=options["tenant"])
+    if options["name"]:
+        rows = rows.filter(name=options["name"])
     for row in printer.limit_rows(rows, options["limit"]):
         printer.print_line({"id": row.pk, "name": row.name, "tenant": row.tenant.name, "created_at": row.created_at})
 

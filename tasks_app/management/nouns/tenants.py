@@ -3,17 +3,22 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from tasks_app.management.arguments import add_limit
+from tasks_app.management.arguments import add_limit, read_name
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Tenant
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    add_limit(parser.add_subparsers(dest="verb", required=True).add_parser("list", help="list the newest tenants"))
+    listing = parser.add_subparsers(dest="verb", required=True).add_parser("list", help="list the newest tenants")
+    listing.add_argument("--name", type=read_name, help="only the tenant of this name")
+    add_limit(listing)
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
-    for row in printer.limit_rows(Tenant.objects.order_by("-id").values("id", "name", "created_at"), options["limit"]):
+    rows = Tenant.objects.order_by("-id").values("id", "name", "created_at")
+    if options["name"]:
+        rows = rows.filter(name=options["name"])
+    for row in printer.limit_rows(rows, options["limit"]):
         printer.print_line(row)
 
 

@@ -29,7 +29,9 @@ _ONE_ROLE = f"a role: {', '.join(ROLES)}, or a group that was made here"
 
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
-    add_limit(verbs.add_parser("list", help="list the accounts, newest first"))
+    listing = verbs.add_parser("list", help="list the accounts, newest first")
+    listing.add_argument("--name", type=read_user_name, help="only the account of this name")
+    add_limit(listing)
     make = verbs.add_parser("make", help="make an operator with a random password, which is printed once")
     make.add_argument("name", type=read_user_name, help="the name to log in with")
     make.add_argument(
@@ -183,7 +185,10 @@ _VERBS: dict[str, Callable[[Printer, Operator, User, dict[str, Any]], dict[str, 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["verb"] == "list":
-        for user in printer.limit_rows(User.objects.order_by("-id"), options["limit"]):
+        rows = User.objects.order_by("-id")
+        if options["name"] is not None:
+            rows = rows.filter(username=options["name"])
+        for user in printer.limit_rows(rows, options["limit"]):
             printer.print_line(users.describe_user(user))
         return
     by = read_operator(options)

@@ -75,7 +75,8 @@ def test_each_door_shows_the_link_of_a_user(admin: Client, olga: Principal) -> N
     assert f"acme/olga with {LINK['scopes']}" in admin.get(page).content.decode()
     (row,) = robot.get("users/", username="vera").json()["results"]
     assert row["link"] == link
-    assert link in [line["link"] for line in printed("a2a", "users", "list")]
+    assert [line["link"] for line in printed("a2a", "users", "list", "--name", "vera")] == [link]
+    assert printed("a2a", "users", "list", "--name", "") == []
 
 
 def test_values_that_are_wrong_link_no_user(admin: Client, olga: Principal) -> None:
