@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import F
 from django.dispatch import receiver
 from django.http import HttpRequest
+from django_otp import DEVICE_ID_SESSION_KEY
 
 from tasks_app import clock
 from tasks_app.callers.peers import origin_in
@@ -133,6 +134,9 @@ def _accept_login(sender: Any, request: HttpRequest | None, user: Any, **_: Any)
     """Start the times of the session, and accept the password."""
     if request is None:
         return
+    # Django keeps the session of a user who logs in once more. A password alone must not renew one that a code has
+    # verified.
+    request.session.pop(DEVICE_ID_SESSION_KEY, None)
     # The member "proved" is that of proof.py.
     request.session["began"] = request.session["seen"] = request.session["proved"] = clock.now().timestamp()
     accept_login(user.get_username(), find_address(request), is_complete=not settings.A2A_SECOND_FACTOR)

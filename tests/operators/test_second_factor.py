@@ -209,6 +209,20 @@ def test_giving_the_code_renames_the_session(ada: User) -> None:
     assert not Session.objects.filter(pk=before).exists()
 
 
+def test_a_second_login_in_a_session_needs_a_code_again(ada: User, hand: Hand) -> None:
+    client = visit()
+    key, _ = enrolled(client)
+    hand.on(minutes=16)
+    form = reverse("admin:tasks_app_apikey_add")
+    assert client.get(form).url.startswith("/admin/proof/")
+    assert client.post(reverse("admin:login"), {"username": "ada", "password": PASSWORD}).status_code == 302
+    assert client.get(form).status_code == 302, "a password alone is no proof"
+    assert not is_in(client)
+    assert client.get("/api/v1/tasks/").status_code == 401
+    client.post(PAGE, {"code": code_of(key, 1)})
+    assert client.get(form).status_code == 200
+
+
 def test_leaving_needs_no_code(ada: User) -> None:
     client = visit()
     client.post(reverse("admin:logout"))
