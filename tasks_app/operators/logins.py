@@ -15,7 +15,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.signals import user_logged_in
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django_otp import DEVICE_ID_SESSION_KEY
@@ -149,24 +149,27 @@ def accept_login(user: str, address: str, *, is_complete: bool) -> None:
     attacker with the password would get new tries for the code by each.
     """
     now = clock.now()
-    for row in _find_rows(user, address):
-        if row.kind == "user" and row.running > 1:
-            log.warning("%r logged in from %s after %d wrong logins", str(row), address or "?", row.running - 1)
-        if row.total <= 1:
-            row.delete()
-            continue
-        row.total, row.right_at = row.total - 1, now
-        # A right password clears its user. An address keeps its other wrong logins: an attacker with one account of
-        # their own could clear it again and again.
-        row.running = 0 if row.kind == "user" and is_complete else max(0, row.running - 1)
-        row.locked_until = None
-        row.save()
+    with transaction.atomic():
+        # Locked: otherwise a wrong login that is counted meanwhile would be forgotten.
+        for row in _find_rows(user, address, WrongLogins.objects.select_for_update()):
+            if row.kind == "user" and row.running > 1:
+                log.warning("%r logged in from %s after %d wrong logins", str(row), address or "?", row.running - 1)
+            if row.total <= 1:
+                row.delete()
+                continue
+            row.total, row.right_at = row.total - 1, now
+            # A right password clears its user. An address keeps its other wrong logins: an attacker with one account of
+            # their own could clear it again and again.
+            row.running = 0 if row.kind == "user" and is_complete else max(0, row.running - 1)
+            row.locked_until = None
+            row.save()
 
 
-def _find_rows(user: str, address: str) -> list[WrongLogins]:
-    """Return the existing rows of the user and the address."""
-    rows = WrongLogins.objects.filter(kind="user", value=_fold_name(user))
-    return [*rows, *WrongLogins.objects.filter(kind="address", value=address)] if address else list(rows)
+def _find_rows(user: str, address: str, among: QuerySet[WrongLogins] | None = None) -> list[WrongLogins]:
+    """Return the existing rows of the user and the address, in this order, in which they are locked too."""
+    rows = WrongLogins.objects.all() if among is None else among
+    of_user = list(rows.filter(kind="user", value=_fold_name(user)))
+    return [*of_user, *rows.filter(kind="address", value=address)] if address else of_user
 
 
 def _lock_rows(user: str, address: str, now: datetime) -> list[WrongLogins]:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError
-from django.db import connections
+from django.db import connection, connections
 from django.test import Client
 from django.urls import reverse
 
@@ -177,6 +177,25 @@ def test_logins_that_come_at_once_are_no_more_than_one_after_the_other() -> None
     for thread in threads:
         thread.join()
     assert sorted(counted) == [False] * (2 * TRIES) + [True] * TRIES
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_right_login_forgets_no_wrong_one_that_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    address, others = "203.0.113.7", ["eve"]
+    original = WrongLogins.from_db.__func__  # type: ignore[attr-defined]
+
+    def from_db(cls: Any, *args: Any) -> WrongLogins:
+        row: WrongLogins = original(cls, *args)
+        if row.kind == "address" and others and not connection.in_atomic_block:
+            logins.begin_login(others.pop(), address)
+        return row
+
+    assert logins.begin_login("ada", address)
+    monkeypatch.setattr(WrongLogins, "from_db", classmethod(from_db))
+    logins.accept_login("ada", address, is_complete=True)
+    for other in others:  # It had to wait for the lock.
+        logins.begin_login(other, address)
+    assert WrongLogins.objects.get(kind="address").running == 1
 
 
 def test_a_session_ends_when_nothing_is_done_and_some_time_after_the_login(
