@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.scopes import WRITE_WEBHOOKS
 from tasks_app.callers.service_accounts import accepted_issuers
-from tasks_app.models import ApiKey, OAuthClient, ServiceAccount, UserLink, Webhook
+from tasks_app.models import ApiKey, OAuthClient, ServiceAccount, Task, UserLink, Webhook
 
 REVOKED = "the key that registered it was revoked"
 EXPIRED = "the key that registered it has expired"
@@ -24,7 +24,9 @@ TOKENS = "the service account that registered it refuses the tokens of that time
 SCHEME = "A2A_SCHEMES lists no scheme any more that takes the credential that registered it"
 ISSUER = "the issuer of the service account that registered it is not in A2A_ISSUERS, or its scheme not in A2A_SCHEMES"
 CLIENT = "the OAuth client that registered it was disabled or revoked, or lost the scope for webhooks"
-USER = "the user who registered it was disabled or unlinked, or lost the scope for webhooks"
+USER = (
+    "the user who registered it was disabled, unlinked or linked to another principal, or lost the scope for webhooks"
+)
 _NAMES = sorted(WRITE_WEBHOOKS.granted_by)
 _SCOPES = rf"(^|\s)({'|'.join(name.replace('*', '[*]') for name in _NAMES)})(\s|$)"
 """The scopes of a key that may register webhooks, as a regular expression."""
@@ -33,11 +35,16 @@ _ACCOUNT = (
     "h.disabled_at is null and (h.not_before is null or h.not_before <= {webhooks}.evidence_at)"
     " and h.issuer in ({issuers})"
 )
+_USER = (
+    "exists (select 1 from {users} u where u.id = h.user_id and u.is_active)"
+    # The link may lead to another principal than that of the task by now.
+    " and h.principal_id = (select t.owner_id from {tasks} t where t.id = {webhooks}.task_id)"
+)
 _HOLDERS = {
     "oidc": (ServiceAccount, "h.id", _ACCOUNT),
     "mtls": (ServiceAccount, "h.id", _ACCOUNT),
     "oauth": (OAuthClient, "h.id", "h.disabled_at is null and h.revoked_at is null"),
-    "user": (UserLink, "h.user_id", "exists (select 1 from {users} u where u.id = h.user_id and u.is_active)"),
+    "user": (UserLink, "h.user_id", _USER),
 }
 """By kind of credential: the table of its holder, the column that the credential names, and the condition."""
 
@@ -85,10 +92,10 @@ def _holder_sql(kind: str, issuers: int) -> str:
     """Return the condition, in SQL, of webhooks whose credential is of a kind and valid. Accounts have as many
     placeholders for their issuers."""
     model, column, condition = _HOLDERS[kind]
-    webhooks, users = Webhook._meta.db_table, get_user_model()._meta.db_table
+    webhooks, users, tasks = (each._meta.db_table for each in (Webhook, get_user_model(), Task))
     number = f"cast(substr({webhooks}.caller_credential, {len(kind) + 2}) as bigint)"
     places = ", ".join(["%s"] * issuers) or "null"
-    condition = condition.format(webhooks=webhooks, users=users, issuers=places)
+    condition = condition.format(webhooks=webhooks, users=users, tasks=tasks, issuers=places)
     # A case, because only it is sure to be read in order: another credential may have no number there.
     scoped = _SCOPED.replace("%", "%%")
     rows = f"select 1 from {model._meta.db_table} h where {column} = {number} and {condition} and ({scoped})"  # noqa: S608

@@ -78,6 +78,11 @@ def changed(**columns: Any) -> Change:
     return change
 
 
+def relink(row: UserLink) -> None:
+    row.principal = Principal.objects.create(tenant=row.principal.tenant, name="otto")
+    row.save()
+
+
 def later() -> Any:
     return clock.now() + timedelta(minutes=1)
 
@@ -93,6 +98,7 @@ ENDS = [
     (by_client, "unscoped", changed(scopes="acp:tasks:write"), credentials.CLIENT),
     (by_user, "disabled", lambda row: User.objects.update(is_active=False), credentials.USER),
     (by_user, "unlinked", lambda row: row.delete(), credentials.USER),
+    (by_user, "relinked", relink, credentials.USER),
     (by_user, "unscoped", changed(scopes="tasks:read"), credentials.USER),
 ]
 IDS = [f"{make.__name__}, {name}" for make, name, *_ in ENDS]
