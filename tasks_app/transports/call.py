@@ -116,7 +116,7 @@ class Call(Struct, kw_only=True):
 
     def check_again(self, right: Right, spelling: Spelling) -> CheckAgain:
         """Return the check whether the caller still has the right of the call. Raises TypeError before identify()."""
-        return partial(check_again, self.find_again(), right, spelling)
+        return partial(check_again, self.find_again(), self.caller.owner_id, right, spelling)
 
     async def identify(self) -> None:
         """Find the caller. Raises Unauthenticated, InvalidKey, TooManyCalls and CallerLeft, and errors of the

@@ -89,13 +89,14 @@ async def is_valid(proof: Proof) -> bool:
     return await _ask(proof) is not None
 
 
-async def check_again(proof: Proof, right: Right, spelling: Spelling) -> None:
-    """Check that the proof of a call still leads to a caller with the right. A call ends when its scope is taken away.
+async def check_again(proof: Proof, owner_id: int, right: Right, spelling: Spelling) -> None:
+    """Check that the proof of a call still leads to a caller of this owner with the right. A call ends when its scope
+    is taken away, and when an operator links its user to another principal.
 
     Raises Unauthenticated, MissingScope and errors of the database.
     """
     caller = await _ask(proof)
-    if caller is None:
+    if caller is None or caller.owner_id != owner_id:
         raise Unauthenticated
     check_right(caller, right, spelling)
 

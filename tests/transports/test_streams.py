@@ -69,6 +69,18 @@ def test_a_stream_ends_when_its_scope_is_taken_away(
     assert sse.REVOCATION not in seen[:-1]
 
 
+def test_a_stream_ends_when_its_evidence_leads_to_another_principal(
+    owner: Person, colleague: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An operator may link a user to another one.
+    settings.A2A_PING_SECONDS = 0.05
+    monkeypatch.setattr(streams, "KEY_SECONDS", 0.05)
+    keys = ApiKey.objects.filter(principal_id=owner.caller.owner_id)
+    seen = streamed(owner, lambda: bridge.ask(Do(lambda: keys.update(principal_id=colleague.caller.owner_id))))
+    assert seen[-1] == sse.REVOCATION
+    assert sse.REVOCATION not in seen[:-1]
+
+
 def test_a_stream_stays_open_for_so_long_and_no_longer(owner: Person, settings: Any) -> None:
     settings.A2A_STREAM_SECONDS, settings.A2A_PING_SECONDS = 0.3, 0.05
     began = time.monotonic()
