@@ -5,12 +5,13 @@ from typing import Self
 
 import orjson
 from django.conf import settings
-from django.db.models import Exists, OuterRef
+from django.db.models import BigIntegerField, Exists, Func, OuterRef, QuerySet
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import decode_part
 from a2a.shared_streams import ChunkDocument, ChunkRole, SharedStreamDocument, SharedStreamState
 from tasks_app.database.bridge import bridge
+from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.readers import LogReader
 from tasks_app.hints import Reached
@@ -18,6 +19,8 @@ from tasks_app.models import Chunk, Participant, SharedStream
 
 PAGE = 100
 """Chunks read at once."""
+PAGE_SIZE = 262_144
+"""Size of the parts read at once; one chunk is read whatever its size. A reader that is slow keeps a page in memory."""
 
 
 class ReadSharedStream(Work[SharedStreamDocument | None], Struct, frozen=True, kw_only=True):
@@ -76,6 +79,18 @@ class ReadChunks(Work[list[ChunkDocument]], Struct, frozen=True, kw_only=True):
         return [_read_chunks(item) for item in items]
 
 
+def _first_page(rows: QuerySet[Chunk]) -> QuerySet[Chunk]:
+    """Return the rows of a page, which ends with the chunk that makes up PAGE_SIZE."""
+    # PostgreSQL knows the bytes of a long text without reading it. SQLite counts its characters.
+    measure = Func("parts", function="octet_length" if on_postgres() else "length", output_field=BigIntegerField())
+    size = last = 0
+    for seq, more in rows.annotate(size_of_parts=measure).values_list("seq", "size_of_parts")[:PAGE]:
+        size, last = size + more, seq
+        if size >= PAGE_SIZE:
+            break
+    return rows.filter(seq__lte=last) if last else rows.none()
+
+
 def _read_chunks(item: ReadChunks) -> list[ChunkDocument]:
     rows = Chunk.objects.filter(stream_id=item.stream_id, seq__gt=item.after).order_by("seq")
     columns = ("seq", "author", "role", "parts", "is_last", "state", "created_at")
@@ -90,7 +105,7 @@ def _read_chunks(item: ReadChunks) -> list[ChunkDocument]:
             state=SharedStreamState(state) if state else None,
             created_at=created_at,
         )
-        for seq, author, role, parts, is_last, state, created_at in rows.values_list(*columns)[:PAGE]
+        for seq, author, role, parts, is_last, state, created_at in _first_page(rows).values_list(*columns)
     ]
 
 

@@ -37,6 +37,7 @@ from tasks_app.ids import uuid7
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.operations import Follow
 from tasks_app.shared_streams.log import append, resume
+from tasks_app.shared_streams.reading import PAGE_SIZE, ReadChunks
 from tasks_app.shared_streams.translation import state_entry
 from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.row_kinds import ROW_KINDS
@@ -378,3 +379,14 @@ def test_an_idle_stream_is_closed_and_later_deleted(owner: Person, settings: Any
     assert list(SharedStream.objects.values_list("pk", flat=True)) == [busy.id]
     assert not Chunk.objects.exists()
     assert not AgentAnswer.objects.exists()
+
+
+def test_a_page_of_chunks_ends_with_the_one_that_makes_up_its_size(owner: Person) -> None:
+    stream = start(owner)
+    for place, share in enumerate((2, 2, 2, 1), 1):
+        piece(owner, stream.id, place, "x" * (PAGE_SIZE // share))
+    pages, after = [], 0
+    while (page := ReadChunks.do_many([ReadChunks(stream_id=stream.id, after=after)])[0]) and after < 4:
+        after = page[-1].seq
+        pages.append([chunk.seq for chunk in page])
+    assert (pages, page) == ([[1, 2], [3, 4]], [])
