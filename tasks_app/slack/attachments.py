@@ -9,6 +9,7 @@ import httpx
 from django.conf import settings
 from msgspec import Struct
 
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.outbound import dialling as outbound
 from tasks_app.slack.questions import Turn
 from tasks_app.slack.web_api import SlackAway
@@ -55,7 +56,7 @@ async def fetch(turn: Turn) -> Luggage:
             notes.append(f"_I have left out {name}: {reason}._")
             continue
         media = str(file.get("mimetype") or "")
-        files.append(FetchedFile(name, media, len(content), b64encode(content).decode()))
+        files.append(FetchedFile(name, media, len(content), await _encode(content)))
     return Luggage(tuple(files), tuple(notes))
 
 
@@ -79,6 +80,11 @@ async def _fetch(token: str, file: dict[str, Any]) -> bytes:
         raise _LeftOut("it is not stored in Slack") from None
     except (httpx.HTTPError, outbound.Unknown, TimeoutError) as error:
         raise SlackAway(f"a file: {type(error).__name__}") from None
+
+
+async def _encode(content: bytes) -> str:
+    """Return bytes in base64."""
+    return (await off_loop(b64encode, content) if len(content) > LARGE else b64encode(content)).decode("ascii")
 
 
 def _check(response: httpx.Response, media: str) -> None:

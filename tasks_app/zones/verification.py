@@ -4,8 +4,9 @@ A front that knows its person as a Caller, such as that of Slack, asks here. The
 caller may call it, and has not reached a limit.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import orjson
 
@@ -28,9 +29,11 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.ids import uuid7
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.masking import MASK
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, perform
 from tasks_app.operations.waiting import RETRY_SECONDS
 
+R = TypeVar("R")
 METHOD = "execute_task"
 SILENCE = 15.0
 """Seconds after which a reader without news looks again whether the process goes down."""
@@ -82,9 +85,9 @@ async def ask(question: Question, caller: Caller, *, door: str = "zone") -> Asyn
     Raises the errors of a2a/errors.py: those of a refusal before anything is executed, and those of an execution that
     fails. If the iteration is given up, the execution goes on.
     """
-    exchange = _open(question, caller, door)
+    exchange = await _read(question, _open, question, caller, door)
     try:
-        request = zone.decode_execute(params_of(question) | {"bot_token": question.bot_token, "wait": False})
+        request = await _read(question, _decode, question)
         first = await _begin(request, caller, exchange)
         async for reply in _follow(first, caller):
             yield reply
@@ -102,6 +105,18 @@ async def ask(question: Question, caller: Caller, *, door: str = "zone") -> Asyn
         exchange.end("result", status=None)
     finally:
         recorder.close(exchange)
+
+
+async def _read(question: Question, function: Callable[..., R], *arguments: object) -> R:
+    """Return the result of a function that reads the whole question, off the loop if the question is large: its files
+    may have a hundred megabytes."""
+    size = len(question.text) + sum(len(item.content) for item in question.attachments)
+    return await off_loop(function, *arguments) if size > LARGE else function(*arguments)
+
+
+def _decode(question: Question) -> Execute:
+    """Return the request of a question. Raises InvalidParams."""
+    return zone.decode_execute(params_of(question) | {"bot_token": question.bot_token, "wait": False})
 
 
 def params_of(question: Question) -> Json:

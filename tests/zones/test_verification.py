@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,9 +12,12 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.agents import agent
+from a2a.dialects.params import write_base64
 from a2a.run import Run
 from tasks_app import models
 from tasks_app.exchanges.recording import recorder
+from tasks_app.off_loop import LARGE
+from tasks_app.zones import verification
 from tasks_app.zones.verification import Attachment, Reply
 from tests.conftest import Person, until
 from tests.zones.asking import TOKEN, answers
@@ -98,6 +103,22 @@ def test_a_thread_is_one_conversation_and_another_is_not(owner: Person) -> None:
     *_, last = answers(owner, "next", thread="1.0", agent="conversation")
     assert "first" in last.text
     assert "other" not in last.text
+
+
+def test_a_question_with_large_files_is_read_off_the_loop(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def note(*arguments: Any, call: Any) -> Any:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return call(*arguments)
+
+    for name in ("_open", "_decode"):
+        monkeypatch.setattr(verification, name, partial(note, call=getattr(verification, name)))
+    for size in (3, 2 * LARGE):
+        file = Attachment(name="a.bin", content=write_base64(b"x" * size))
+        *_, last = answers(owner, agent="files", attachments=(file,))
+        assert last.final
+    assert threads == ["MainThread", "MainThread", "large", "large"]
 
 
 def test_a_large_attachment_is_skipped_with_a_reason(owner: Person, settings: Any) -> None:
