@@ -218,7 +218,7 @@ async def _wait_for_slack(turn: Turn, error: SlackAway) -> None:
             await ask(partial(questions.store_reply, turn, reply, Unavailable.reason))
         await ask(partial(questions.fail, turn, f"Slack was away for too long: {error}"))
         return
-    await _put_off(turn, f"Slack is away: {error}", error.seconds or _pause(turn))
+    await _put_off(turn, f"Slack is away: {error}", max(error.seconds or 0.0, _pause(turn)))
 
 
 async def _put_off(turn: Turn, problem: str, seconds: float) -> None:

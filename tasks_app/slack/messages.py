@@ -89,7 +89,7 @@ class Messages:
                 "cursor": cursor,
             }
             try:
-                answer = await self._call("conversations.replies", body)
+                answer = await self._call("conversations.replies", body, ("conversations.replies", self.turn.team_id))
             except SlackRefused as error:
                 log.warning("question %s: a message may come twice, its thread is unreadable: %s", self.turn.id, error)
                 return None

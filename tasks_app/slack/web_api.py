@@ -21,7 +21,10 @@ SECONDS = 10.0
 WHOLE_SECONDS = 30.0
 """The time limit of a whole call."""
 PATIENCE = 60.0
-"""The longest pause that is waited for. For a longer one the question is put off."""
+"""The longest pauses of one call that are waited for, together. For longer ones the question is put off, so that it
+takes no place from others."""
+SHORTEST = 1.0
+"""The seconds as which a shorter pause counts."""
 TRANSIENT = frozenset({"fatal_error", "internal_error", "ratelimited", "request_timeout", "service_unavailable"})
 """Refusals that may pass by themselves."""
 
@@ -54,13 +57,15 @@ class WebApi:
 
     async def call(self, token: str, method: str, body: dict[str, Any], *keys: Hashable) -> dict[str, Any]:
         """Return the answer to a call, in the pace of its keys. Raises SlackAway and SlackRefused."""
+        rest = PATIENCE
         while True:
             await self.pace.wait(keys)
             try:
                 async with asyncio.timeout(WHOLE_SECONDS):
                     return await self._post(token, method, body)
             except _Hold as hold:
-                if hold.seconds > PATIENCE:
+                rest -= max(hold.seconds, SHORTEST)
+                if rest < 0:
                     raise SlackAway(f"{method}: Slack asks for a pause", hold.seconds) from None
                 self.pace.hold(keys, hold.seconds, monotonic())
             except TimeoutError:

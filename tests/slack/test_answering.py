@@ -17,7 +17,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.models import SlackQuestion
 from tasks_app.models.states import SLACK_QUESTION_TRANSITIONS, SlackQuestionState
-from tasks_app.slack import questions
+from tasks_app.slack import questions, web_api
 from tasks_app.slack.answering import answer
 from tasks_app.slack.mrkdwn import PIECE, PIECES
 from tasks_app.slack.sentences import NOTHING, SENTENCES, WORDLESS, sentence_for
@@ -159,6 +159,27 @@ def test_a_pause_that_slack_asks_for_is_kept(front: Front) -> None:
     front.slack.script["chat.postMessage"] = [wait]
     front.ask(mention())
     first, second = [time for method, _, time in front.slack.calls if method == "chat.postMessage"]
+    assert second - first >= 0.9
+    assert front.slack.texts() == ["the answer"]
+
+
+def test_pauses_without_end_are_left_to_the_row(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_api, "PATIENCE", 3.0)
+    front.slack.away = Answer(429, {"ok": False, "error": "ratelimited"}, (("Retry-After", "0"),))
+    front.ask(mention())
+    (row,) = front.questions()
+    assert (row.state, row.problem) == ("replying", "Slack is away: chat.postMessage: Slack asks for a pause")
+    posts = [time for method, _, time in front.slack.calls if method == "chat.postMessage"]
+    assert len(posts) in {4, 8}, "the reply is shown as it grows, and again at its end"
+
+
+def test_a_pause_of_a_search_is_kept(front: Front) -> None:
+    wait = Answer(429, {"ok": False, "error": "ratelimited"}, (("Retry-After", "1"),))
+    front.slack.script = {"chat.postMessage": [Answer(503, {})], "conversations.replies": [wait]}
+    front.ask(mention())
+    SlackQuestion.objects.update(due_at=clock.now())
+    asyncio.run(front.answer())
+    first, second = [time for method, _, time in front.slack.calls if method == "conversations.replies"]
     assert second - first >= 0.9
     assert front.slack.texts() == ["the answer"]
 
