@@ -126,8 +126,10 @@ async def _converse(turn: Turn, messages: Messages, ask_zone: Ask) -> Ending:
         return Ending(WORDLESS)
     luggage = await attachments.fetch(turn)
     turn = messages.turn = await _find_task(turn)
+    notes, replies = luggage.notes, ask_zone(turn, luggage)
+    del luggage  # The reply may take hours, and only its beginning needs the files.
     try:
-        text = await _follow(turn, messages, ask_zone(turn, luggage))
+        text = await _follow(turn, messages, replies)
     except Error as error:
         if readers.draining:
             raise Postponed(0.0) from None
@@ -141,7 +143,7 @@ async def _converse(turn: Turn, messages: Messages, ask_zone: Ask) -> Ending:
         ending = Ending(sentence_for(Internal()), f"{Internal.reason}: {type(error).__name__}"[:64])
     else:
         ending = Ending(text or NOTHING)
-    return Ending("\n\n".join([ending.text, *luggage.notes]), ending.refusal)
+    return Ending("\n\n".join([ending.text, *notes]), ending.refusal)
 
 
 async def _find_task(turn: Turn) -> Turn:

@@ -14,7 +14,14 @@ async def ask_for_slack(turn: Turn, luggage: Luggage) -> AsyncGenerator[Reply, N
 
     Raises the errors of a2a/errors.py.
     """
-    question = Question(
+    replies = ask(_question_of(turn, luggage), turn.caller, door=DOOR)
+    del luggage  # The iteration may take hours, and only its beginning needs the files.
+    async for reply in replies:
+        yield reply
+
+
+def _question_of(turn: Turn, luggage: Luggage) -> Question:
+    return Question(
         channel=turn.channel,
         text=turn.text,
         bot_token=turn.token,
@@ -30,5 +37,3 @@ async def ask_for_slack(turn: Turn, luggage: Luggage) -> AsyncGenerator[Reply, N
         task=turn.continues,
         key=turn.id,
     )
-    async for reply in ask(question, turn.caller, door=DOOR):
-        yield reply

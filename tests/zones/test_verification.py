@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import sys
 import threading
 from collections.abc import AsyncIterator
 from functools import partial
@@ -14,11 +15,15 @@ from a2a import errors
 from a2a.agents import agent
 from a2a.dialects.params import write_base64
 from a2a.run import Run
-from tasks_app import models
+from tasks_app import clock, models
 from tasks_app.exchanges.recording import recorder
+from tasks_app.models.states import SlackQuestionState
 from tasks_app.off_loop import LARGE
+from tasks_app.slack.attachments import FetchedFile, Luggage
+from tasks_app.slack.questions import Turn
 from tasks_app.zones import verification
-from tasks_app.zones.verification import Attachment, Reply
+from tasks_app.zones.slack import ask_for_slack
+from tasks_app.zones.verification import Attachment, Question, Reply
 from tests.conftest import Person, until
 from tests.zones.asking import TOKEN, answers
 
@@ -119,6 +124,53 @@ def test_a_question_with_large_files_is_read_off_the_loop(owner: Person, monkeyp
         *_, last = answers(owner, agent="files", attachments=(file,))
         assert last.final
     assert threads == ["MainThread", "MainThread", "large", "large"]
+
+
+def of_zone(person: Person, content: str) -> AsyncIterator[Reply]:
+    return verification.ask(
+        Question(
+            channel="C1",
+            text="keep",
+            bot_token=TOKEN,
+            agent="grows",
+            attachments=(Attachment("a.txt", "text/plain", content=content),),
+        ),
+        person.caller,
+    )
+
+
+def of_slack(person: Person, content: str) -> AsyncIterator[Reply]:
+    turn = Turn(
+        **dict.fromkeys(("id", "team_id", "token", "channel", "thread", "ts", "user", "reply"), "1"),
+        **dict.fromkeys(("fence", "workspace_id", "sends", "failures"), 1),
+        agent="grows",
+        caller=person.caller,
+        text="keep",
+        files=(),
+        state=SlackQuestionState.WAITING,
+        task_id=None,
+        posts=(),
+        created_at=clock.now(),
+    )
+    return ask_for_slack(turn, Luggage((FetchedFile("a.txt", "text/plain", 3, content),)))
+
+
+@pytest.mark.parametrize("asked", [of_zone, of_slack])
+def test_nothing_keeps_the_files_of_a_question_while_its_agent_works(owner: Person, asked: Any) -> None:
+    content, gate = write_base64(b"abc"), Gate()
+    before, STEPS["keep"] = sys.getrefcount(content), gate
+
+    async def work() -> list[int]:
+        counts = []
+        async for _ in asked(owner, content):
+            counts.append(sys.getrefcount(content))
+            if not gate.is_set():
+                await asyncio.to_thread(gate.release_from_any_thread)
+        return counts
+
+    assert set(asyncio.run(work())) == {before}
+    recorder.drain(5)
+    assert "keep" in models.ExchangeBody.objects.get().request
 
 
 def test_a_large_attachment_is_skipped_with_a_reason(owner: Person, settings: Any) -> None:
