@@ -23,6 +23,7 @@ from kombu import Queue
 
 from a2a.agents import registry
 from tasks_app.counters import broker_messages
+from tasks_app.database.errors import AWAY, log_error
 from tasks_app.hints import ANY, hints
 from tasks_app.hints.dispatch import WAKE, queues_of_agents
 from tasks_app.process import services
@@ -58,7 +59,11 @@ def wake() -> None:
 
     In a forked child the job lasts until the run ends, so that Celery gives the next message to another child.
     """
-    runner.claim_all()
+    try:
+        runner.claim_all()
+    except AWAY as error:  # Celery would log it with its traceback, at every offer of an outage.
+        log_error(log, error, "looking for work failed; the next sweep offers again")
+        return
     if not Life.forked:
         return
     if runner.hungry:
