@@ -38,7 +38,7 @@ from tasks_app.models import Batch, BatchItem, Principal, Task
 from tasks_app.operations import Follow, batch_keeper
 from tasks_app.operations.batch_keeper import advance
 from tasks_app.operators.permissions import set_permission
-from tests.conftest import SLACK, Person, person, until
+from tests.conftest import PATIENCE, SLACK, Person, person, until
 from tests.operations.asking import ask, message, sent, shown
 from tests.operations.money import OPS
 
@@ -170,7 +170,7 @@ def test_a_batch_without_news_keeps_no_other_batch_out(
     keeper, turns = batch_keeper.Keeper(), list[str]()
 
     async def keep() -> None:
-        async with asyncio.timeout(SLACK):
+        async with asyncio.timeout(PATIENCE):
             while turns.count(waits) < 2:
                 await keeper.begin_turns()
                 turns.extend(keeper.turns)

@@ -225,7 +225,7 @@ def test_a_quick_agent_that_is_not_quick_is_told_to_say_so(owner: Person, monkey
     monkeypatch.setattr(quick, "LIMIT", 0.2)
     began = time.monotonic()
     task = sent(owner, "hello", "quick-sleeper")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30, "it would sleep for a minute"
     assert task.status.state == "failed"
     assert task.status.message
     assert "without quick=True" in task.status.message.text
@@ -284,7 +284,7 @@ def test_a_nul_character_of_an_agent_is_stored_and_shown(owner: Person) -> None:
 
 def test_a_wait_that_begins_just_after_the_end_is_over_at_once(owner: Person, settings: Any) -> None:
     """An end committed between the creation of a task and the wait for it is not left to the poll."""
-    settings.A2A_POLL_SECONDS = 60
+    settings.A2A_POLL_SECONDS = settings.A2A_WAIT_SECONDS = 60
 
     async def late() -> Any:
         readers.bind()
