@@ -1,6 +1,7 @@
 """A calling agent: its calls, and the streams that it folds."""
 
 import asyncio
+import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -245,6 +246,18 @@ def silent(node: Node, task_id: str) -> Iterator[socket.socket]:
         yield connection
 
 
+def pipe(folder: Path) -> Path:
+    """Return a named pipe, which blocks an agent that opens it until `release`."""
+    made = folder / "pipe"
+    os.mkfifo(made)
+    return made
+
+
+def release(blocked: Path) -> None:
+    """Let the agent go that a pipe blocks."""
+    os.close(os.open(blocked, os.O_WRONLY))
+
+
 async def ended(caller: Client, task_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
     """Return the task once it has ended."""
     async with asyncio.timeout(seconds):
@@ -266,6 +279,12 @@ def words(task: dict[str, Any]) -> str:
 def closed(wire: socket.socket) -> bool:
     """Return whether the server has cut the connection, without reading what it has sent."""
     return Path("/proc/net/tcp").read_text(encoding="ascii").count(_place(wire)) == 0
+
+
+def unread(node: Node) -> list[int]:
+    """Return for each open connection to the server how many bytes it has not read, as the kernel lists them."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return [int(line[4].split(":")[1], 16) for line in lines if (line[1][-4:], line[3]) == (f"{node.port:04X}", "01")]
 
 
 def _place(wire: socket.socket) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from signal import SIGCONT, SIGSTOP
 from typing import Any
 
 import msgspec
@@ -14,7 +15,8 @@ from config.databases import redis_options
 from tasks_app.hints import Hints, Reached, redis_group
 from tasks_app.hints import hints as ours
 from tasks_app.hints.redis_group import GROUP, WAITING, Broadcast, encode_message, message, news_of
-from tests.conftest import until
+from tests.conftest import PATIENCE, until
+from tests.faults.nodes import Redis
 from tests.support import servers
 
 pytestmark = pytest.mark.fault
@@ -29,6 +31,20 @@ def redis() -> Iterator[str]:
 
 @pytest.fixture
 def layer(redis: str, settings: Any) -> Iterator[Any]:
+    yield from layer_at(redis, settings)
+
+
+@pytest.fixture
+def own_redis(settings: Any) -> Iterator[Redis]:
+    """Give a server of the test's own, on which the layer is, to be frozen."""
+    server = Redis()
+    server.start()
+    for _ in layer_at(server.url, settings):
+        yield server
+    server.kill()
+
+
+def layer_at(redis: str, settings: Any) -> Iterator[Any]:
     settings.REDIS_URL = redis
     settings.CHANNEL_LAYERS = {
         "default": {
@@ -53,7 +69,7 @@ async def test_our_messages_are_those_that_the_layer_itself_publishes(redis: str
 
 
 def first_message(listening: Any) -> bytes:
-    for _ in range(100):
+    for _ in range(1_000):
         found = listening.get_message(timeout=0.1)
         if found and found["type"] == "message":
             return bytes(found["data"])
@@ -127,15 +143,16 @@ def test_two_processes_hear_of_each_other_whatever_else_is_said_in_their_group(r
 
 
 def test_a_redis_that_accepts_and_is_silent_is_reported_and_left(
-    redis: str, layer: Any, monkeypatch: pytest.MonkeyPatch
+    own_redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_group, "JOIN_SECONDS", 0.5)
     broadcast = Broadcast()
-    with redis_client.Redis.from_url(redis) as client:
-        client.client_pause(4000, all=True)
+    own_redis.tell(SIGSTOP)
     broadcast.start()
     try:
         until(lambda: broadcast.deaf, "the silence is reported")
+        own_redis.tell(SIGCONT)
+        monkeypatch.setattr(redis_group, "JOIN_SECONDS", PATIENCE)
         until(lambda: not broadcast.deaf, "the group is joined")
     finally:
         broadcast.stop()

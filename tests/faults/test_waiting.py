@@ -44,6 +44,13 @@ class Waited:
         return orjson.loads(self.body)["result"]["task"]
 
 
+async def called(waited: Waited, notes: Path) -> None:
+    """Wait until the agent has been called, while the caller waits."""
+    async with asyncio.timeout(PATIENCE):
+        while not notes.exists():  # noqa: ASYNC240
+            await waited.space()
+
+
 @asynccontextmanager
 async def waiting(caller: Client, agent: str, message: dict[str, Any]) -> AsyncIterator[Waited]:
     """Give a send that has waited long enough for its first space."""
@@ -75,7 +82,7 @@ async def test_a_killed_process_leaves_half_an_answer_and_the_same_message_finds
     node, notes = await start(**SHORT, **SPACES), tmp_path / "notes"
     message = inputs(file=str(notes), seconds=60)
     async with client(node) as caller, waiting(caller, "counted-thrice", message) as waited:
-        await waited.space()
+        await called(waited, notes)
         node.kill()
         with pytest.raises(httpx.TransportError):
             await waited.rest()
@@ -93,6 +100,7 @@ async def test_a_stop_breaks_a_wait_off_and_the_same_message_finds_the_task(star
     node, notes = await start(**SHORT, **SPACES), tmp_path / "notes"
     message = inputs(file=str(notes), seconds=60)
     async with client(node) as caller, waiting(caller, "counted-thrice", message) as waited:
+        await called(waited, notes)
         node.tell(SIGTERM)
         with pytest.raises(httpx.RemoteProtocolError):
             await waited.rest()
@@ -111,7 +119,7 @@ async def test_a_stop_breaks_a_wait_off_and_the_same_message_finds_the_task(star
 async def test_a_database_that_is_away_in_the_wait_costs_at_most_a_repeat(
     start: Start, postgres_server: str, postgres: str, tmp_path: Path
 ) -> None:
-    node, notes = await start(DATABASE_URL=postgres, **SHORT, **SPACES), tmp_path / "notes"
+    node, notes = await start(DATABASE_URL=postgres, **SPACES), tmp_path / "notes"
     message = inputs(file=str(notes), seconds=1)
     async with client(node) as caller:
         async with waiting(caller, "counted", message) as waited:
@@ -131,9 +139,7 @@ async def test_a_database_that_is_away_in_the_wait_costs_at_most_a_repeat(
 async def test_a_wait_outlives_the_worker_of_its_task(plant: Plant, tmp_path: Path) -> None:
     web, worker, notes = await plant.web(**SPACES), await plant.worker(), tmp_path / "notes"
     async with client(web) as caller, waiting(caller, "counted-thrice", inputs(file=str(notes), seconds=60)) as waited:
-        async with asyncio.timeout(PATIENCE):
-            while not notes.exists():
-                await waited.space()
+        await called(waited, notes)
         worker.kill()
         await worker.start()
         task = await waited.rest()
@@ -143,9 +149,9 @@ async def test_a_wait_outlives_the_worker_of_its_task(plant: Plant, tmp_path: Pa
 
 async def test_no_limit_of_a_connection_ends_a_wait_and_further_calls_are_served(start: Start) -> None:
     limits = ("WRITE", "HEADER", "BODY", "KEEP_ALIVE", "STREAM")
-    node = await start(**SPACES, **{f"A2A_{name}_SECONDS": "1" for name in limits})
+    node = await start(**SPACES, **{f"A2A_{name}_SECONDS": "5" for name in limits})
     with closing(http.client.HTTPConnection("127.0.0.1", node.port, timeout=PATIENCE)) as connection:
-        for seconds in (2.5, 0.0, 0.5):
+        for seconds in (6.0, 0.0, 0.5):
             body = envelope("SendMessage", {"message": inputs(seconds=seconds)})
             await asyncio.to_thread(connection.request, "POST", "/agents/once/jsonrpc", body, HEADERS)
             answer = await asyncio.to_thread(connection.getresponse)
