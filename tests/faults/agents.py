@@ -13,10 +13,13 @@ from celery import signals as celery_signals
 from a2a.agents import agent
 from a2a.run import Run
 from a2a.types import Part
+from tasks_app.hints import dispatch
 from tasks_app.limits import banks
 
 # A test of shared limits says how long Redis may take, because each process decides alone when it is late.
 banks.PATIENCE = float(os.environ.get("REDIS_SECONDS", banks.PATIENCE))
+# A test of calls beside a broker that hangs says how long the process waits for it, in its own thread.
+dispatch.PATIENCE = float(os.environ.get("BROKER_SECONDS", dispatch.PATIENCE))
 
 
 @celery_signals.celeryd_after_setup.connect
@@ -25,12 +28,36 @@ def linger(**_: Any) -> None:
     time.sleep(float(os.environ.get("LINGER_SECONDS", "0")))
 
 
+async def gate(until: str, seconds: float) -> None:
+    """Wait until that file exists, which the test makes when it is ready; or for so long."""
+    if not until:
+        await asyncio.sleep(seconds)
+        return
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends and not Path(until).exists():  # noqa: ASYNC110, ASYNC240  # another process makes it
+        await asyncio.sleep(0.02)
+
+
+def pipe(until: str) -> None:
+    """Block this thread, in one call, until the test opens that named pipe for writing."""
+    os.close(os.open(until, os.O_RDONLY))
+
+
 @agent
-async def once(run: Run, seconds: float = 60.0) -> AsyncIterator[Any]:
+async def once(run: Run, seconds: float = 60.0, until: str = "") -> AsyncIterator[Any]:
     """Begins, then takes its time; tried once only."""
     yield "begun "
-    await asyncio.sleep(seconds)
+    await gate(until, seconds)
     yield "and ended"
+
+
+@agent(attempts=3)
+async def halts(run: Run, words: int = 40, until: str = "") -> AsyncIterator[Any]:
+    """Counts aloud; its first attempt stands still in the middle, until that file exists or its process is killed."""
+    for number in range(words):
+        if number == words // 2 and run.attempt == 1:
+            await gate(until, 300)
+        yield run.artifact(f"{number} ", id=f"words-{number}")  # an event each
 
 
 @agent
@@ -53,9 +80,11 @@ async def counted_thrice(run: Run, file: str, seconds: float = 60.0) -> AsyncIte
 
 
 @agent(timeout=120)
-async def talks(run: Run, words: int = 100, pause: float = 0.1) -> AsyncIterator[Any]:
-    """Counts aloud; tried once only."""
+async def talks(run: Run, words: int = 100, pause: float = 0.1, until: str = "") -> AsyncIterator[Any]:
+    """Counts aloud, at most until that file exists; tried once only."""
     for number in range(words):
+        if until and Path(until).exists():  # noqa: ASYNC240
+            break
         yield f"{number} "
         await asyncio.sleep(pause)
 
@@ -66,6 +95,15 @@ def poison(run: Run, file: str) -> str:
     note(file, run)
     os.kill(os.getpid(), signal.SIGKILL)
     return "not reached"
+
+
+@agent(attempts=2, backoff=8)
+async def pauses(run: Run, file: str) -> str:
+    """Meets an error that passes, in its first attempt, and has a long pause before its second."""
+    note(file, run)
+    if run.attempt == 1:
+        raise ConnectionError("try again")
+    return "done"
 
 
 @agent(attempts=3, backoff=1)
@@ -84,9 +122,9 @@ def note(file: str, run: Run) -> None:
 
 
 @agent
-async def sleeper(run: Run, seconds: float = 60.0) -> str:
+async def sleeper(run: Run, seconds: float = 60.0, until: str = "") -> str:
     """Sleeps, and says nothing before it wakes."""
-    await asyncio.sleep(seconds)
+    await gate(until, seconds)
     return "awake"
 
 
@@ -122,28 +160,32 @@ async def urgent(run: Run) -> str:
 
 
 @agent(input_modes=["*/*"], output_modes=["*/*"])
-async def maker(run: Run, size: int = 0, pause: float = 0.0, delay: float = 0.0) -> AsyncIterator[Any]:
+async def maker(run: Run, size: int = 0, pause: float = 0.0, until: str = "") -> AsyncIterator[Any]:
     """Makes a file, or tells how large those are that it is given."""
     for part in run.files:
         yield f"{len(await run.read(part))} "
-    await asyncio.sleep(delay)
+    if until:
+        await gate(until, 300)
     if size:
         yield run.artifact(Part(raw=os.urandom(size), filename="made.bin"), id="made")
         await asyncio.sleep(pause)
 
 
 @agent
-async def remembers(run: Run, delay: float = 0.0) -> str:
-    """Stores a value after a while, and gives it back."""
-    await asyncio.sleep(delay)
+async def remembers(run: Run, until: str) -> str:
+    """Stores a value when that file exists, and gives it back."""
+    await gate(until, 300)
     await run.memory.store("key", "remembered")
     return str((await run.memory.retrieve("key")).data)
 
 
 @agent(timeout=1)
-def hung(run: Run, seconds: float = 600.0) -> str:
-    """Blocks its thread far beyond its timeout."""
-    time.sleep(seconds)
+def hung(run: Run, until: str = "") -> str:
+    """Blocks its thread far beyond its timeout, or until that pipe is opened."""
+    if until:
+        pipe(until)
+    else:
+        time.sleep(600)
     return "at last"
 
 
@@ -163,10 +205,11 @@ def brief(run: Run, seconds: float = 0.02) -> dict[str, int]:
 
 @agent(timeout=60)
 async def blocker(run: Run, seconds: float = 45.0, until: str = "") -> str:
-    """Blocks its event loop, as a call that is not async does: for so long, or until that file exists."""
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends and not (until and Path(until).exists()):  # noqa: ASYNC240
-        time.sleep(min(0.1, seconds))  # noqa: ASYNC251  # that is the fault
+    """Blocks its event loop, as a call that is not async does: for so long, or until that pipe is opened."""
+    if until:
+        pipe(until)
+    else:
+        time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
     return "at last"
 
 
@@ -178,11 +221,12 @@ async def blocks_the_doors(run: Run, seconds: float) -> str:
 
 
 @agent(timeout=2)
-async def blocks_too_long(run: Run, seconds: float = 8.0) -> AsyncIterator[Any]:
-    """Blocks its event loop beyond its timeout."""
+async def blocks_too_long(run: Run, until: str = "") -> AsyncIterator[Any]:
+    """Blocks its event loop beyond its timeout, if a pipe is given until whose opening it does so."""
     yield "begun"
     await asyncio.sleep(0.1)
-    time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
+    if until:
+        pipe(until)
     yield " and ended"
 
 

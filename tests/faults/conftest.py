@@ -11,12 +11,12 @@ import pytest
 
 from tests.faults import examiner
 from tests.faults.clients import PATIENCE
-from tests.faults.nodes import AGENTS, KEY, Node, Redis, Worker, manage
+from tests.faults.nodes import AGENTS, KEY, LEASE_SECONDS, Node, Redis, Worker, manage
 from tests.support import servers
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for each call would hide the other lines.
 
-SHORT = {"A2A_LEASE_SECONDS": "2", "A2A_SWEEP_SECONDS": "0.5", "A2A_POLL_SECONDS": "0.3"}
+SHORT = {"A2A_LEASE_SECONDS": str(LEASE_SECONDS), "A2A_SWEEP_SECONDS": "0.5", "A2A_POLL_SECONDS": "0.3"}
 """A lost worker is found out in seconds."""
 
 _MIGRATE = """

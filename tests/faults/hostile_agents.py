@@ -8,20 +8,32 @@ from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Run
+from tests.faults.agents import gate
 
 
 @agent(timeout=1)
 async def ignores_cancel(run: Run, times: int = 1000) -> AsyncIterator[Any]:
     """Goes on after so many cancellations, far beyond its timeout."""
     yield "begun"
+    await _ignore(times)
+
+
+@agent(timeout=300)
+async def ignores_cancel_too(run: Run) -> AsyncIterator[Any]:
+    """Goes on likewise, and has time enough to be canceled by its caller."""
+    yield "begun"
+    await _ignore(1000)
+
+
+async def _ignore(times: int) -> None:
     for _ in range(times):
         with contextlib.suppress(asyncio.CancelledError):  # that is the fault
             await asyncio.sleep(600)
     await asyncio.sleep(600)
 
 
-@agent(timeout=30)
-async def exits_apart(run: Run, how: str) -> AsyncIterator[Any]:
+@agent(timeout=300)
+async def exits_apart(run: Run, how: str, until: str = "") -> AsyncIterator[Any]:
     """Ends its event loop from an asyncio task of its own, as a library does that was made for programs."""
     yield "begun"
     loop = asyncio.get_running_loop()
@@ -39,7 +51,7 @@ async def exits_apart(run: Run, how: str) -> AsyncIterator[Any]:
                 loop._selector.close()  # type: ignore[attr-defined]  # that is the fault
 
     if how == "wait":
-        await asyncio.sleep(3)
+        await gate(until, 300)
     else:
         work = loop.create_task(part())
         await asyncio.sleep(600)

@@ -15,6 +15,7 @@ from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Failure, Retry, Run
+from tests.faults.agents import pipe
 
 
 @agent(isolation="process", name="apart-async-generator")
@@ -113,10 +114,11 @@ def spins_too_long(run: Run) -> Iterator[Any]:
 
 
 @agent(isolation="process")
-def apart_and_deaf(run: Run) -> Iterator[Any]:
-    """Works for a second without a look into its inbox."""
+def apart_and_deaf(run: Run, until: str = "") -> Iterator[Any]:
+    """Works until that pipe is opened, if one is given, without a look into its inbox."""
     yield {"pid": os.getpid()}
-    time.sleep(1.0)
+    if until and len(run.history) == 1:
+        pipe(until)
     yield run.text
 
 
@@ -165,8 +167,9 @@ def pays_apart(run: Run) -> Iterator[Any]:
     run.spend("0.25")
     yield f"{run.budget_left} left"
     run.spend("0.125")
-    threading.Thread(target=run.spend, args=("0.0625",)).start()
-    time.sleep(0.5)
+    thread = threading.Thread(target=run.spend, args=("0.0625",))
+    thread.start()
+    thread.join()
     yield f"{run.spent} spent"
     run.spend("0.25")
     yield "and more"
@@ -215,11 +218,11 @@ def says_too_much(run: Run, size: int) -> str:
 
 
 @agent(isolation="process")
-def takes_its_time(run: Run) -> Iterator[Any]:
-    """Works for three seconds, and starts a program that heeds SIGTERM."""
+def takes_its_time(run: Run, until: str) -> Iterator[Any]:
+    """Works until that pipe is opened, and starts a program that heeds SIGTERM."""
     yield {"pid": os.getpid()}
-    with subprocess.Popen(["/bin/sleep", "60"]) as program:
-        time.sleep(3)
+    with subprocess.Popen(["/bin/sleep", "600"]) as program:
+        pipe(until)
         program.terminate()
     yield "done"
 

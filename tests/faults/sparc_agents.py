@@ -7,7 +7,7 @@ from typing import Any
 from a2a.agents import agent
 from a2a.run import Run
 from a2a.workflows import PHASES
-from tests.faults.agents import note
+from tests.faults.agents import gate, note
 
 
 @agent(phases=[phase.value for phase in PHASES], attempts=20, backoff=0)
@@ -20,10 +20,10 @@ async def phased(run: Run, file: str, seconds: float = 60.0) -> AsyncIterator[An
 
 
 @agent(attempts=20, backoff=0)
-async def piece(run: Run, number: int, seconds: float = 0.02) -> AsyncIterator[Any]:
-    """Says its number, at the beginning and at the end of its work."""
+async def piece(run: Run, number: int, until: str = "") -> AsyncIterator[Any]:
+    """Says its number, at the beginning and at the end of its work, which may last until that file exists."""
     yield f"{number} begun, "
-    await asyncio.sleep(seconds)
+    await gate(until, 300 if until else 0.02)
     yield f"{number} ended"
 
 

@@ -1,6 +1,7 @@
 """kill -9 in the middle of a batch: each item has one task and one result, and the results keep their order."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -17,13 +18,20 @@ REPORTS = 20
 """The most reports of progress, as docs/systems/sparc-batches.md says."""
 
 
-async def execute(caller: Client, items: int, seconds: float = 0.02) -> str:
-    """Return the task of a new batch, each of whose items has its number and takes so long."""
+def gate(plant: Plant) -> Path:
+    """Return the file that lets the second half of a batch end."""
+    return plant.folder / "open"
+
+
+async def execute(caller: Client, items: int, until: Path) -> str:
+    """Return the task of a new batch, each of whose items has its number. The second half waits for a file."""
     messages = [
         {
             "role": "user",
             "messageId": "any",
-            "parts": [{"kind": "data", "data": {"number": number, "seconds": seconds}}],
+            "parts": [
+                {"kind": "data", "data": {"number": number, "until": str(until) if number >= items // 2 else ""}}
+            ],
         }
         for number in range(items)
     ]
@@ -90,6 +98,7 @@ async def killed(plant: Plant, victim: Node, caller: Client, batch_id: str, *, a
         if at_work:
             await until_at_work(plant, victim)
         victim.kill()
+        gate(plant).touch()
         await listener.end(2 * PATIENCE)
     assert listener.broke is None
     return listener
@@ -101,7 +110,7 @@ async def test_500_items_over_two_workers_have_one_result_each_when_one_is_kille
     web = await plant.web(**AGENTS)
     victim, _ = await plant.worker(**AGENTS), await plant.worker(**AGENTS)
     async with client(web) as caller:
-        batch_id = await execute(caller, ITEMS, seconds=0.3)
+        batch_id = await execute(caller, ITEMS, gate(plant))
         listener = await killed(plant, victim, caller, batch_id, at_work=True)
         task = await caller.get(batch_id)
     assert state(task) == "TASK_STATE_COMPLETED"
@@ -117,7 +126,7 @@ async def test_the_batch_of_a_killed_server_goes_on_in_another(plant: Plant) -> 
     victim, other = await plant.web(**AGENTS), await plant.web(**AGENTS)
     await plant.worker(**AGENTS)
     async with client(victim) as caller, client(other) as follower:
-        batch_id = await execute(caller, ITEMS)
+        batch_id = await execute(caller, ITEMS, gate(plant))
         listener = await killed(plant, victim, follower, batch_id)
         task = await follower.get(batch_id)
     assert state(task) == "TASK_STATE_COMPLETED"

@@ -78,11 +78,11 @@ async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
 
 
 async def test_an_outage_writes_lines_and_no_tracebacks_into_the_log(
-    start: Start, postgres_server: str, postgres: str
+    start: Start, postgres_server: str, postgres: str, tmp_path: Path
 ) -> None:
-    node = await start(DATABASE_URL=postgres, **SHORT)
+    node, gate = await start(DATABASE_URL=postgres, **SHORT), tmp_path / "open"
     async with client(node) as caller:
-        task_id = await caller.send("talks", words=60)
+        task_id = await caller.send("talks", words=3_000, until=str(gate))
         await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
             assert await fails(caller)
@@ -91,6 +91,7 @@ async def test_an_outage_writes_lines_and_no_tracebacks_into_the_log(
                 "leases could not be renewed; trying again: ",
             ):
                 await node.logs(sentence)
+        gate.touch()
         await caller.state(task_id, "TASK_STATE_COMPLETED")
     assert "Traceback" not in node.log
 
@@ -98,27 +99,31 @@ async def test_an_outage_writes_lines_and_no_tracebacks_into_the_log(
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [5, pytest.param(20, marks=pytest.mark.long)])
 async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_no_run(
-    start: Start, cluster: Cluster, seconds: int, record_property: Any
+    start: Start, cluster: Cluster, tmp_path: Path, seconds: int, record_property: Any
 ) -> None:
     with database(cluster.url) as url:
         node = await start(DATABASE_URL=url)  # With the usual lease.
-        words = round((seconds + 4) / TALK_PAUSE)
+        enough, gates = tmp_path / "enough", [tmp_path / f"open-{place}" for place in range(5)]
         async with client(node) as caller:
-            talking = [await caller.send("talks", words=words, pause=TALK_PAUSE) for _ in range(10)]
-            ending = [await caller.send("once", seconds=2 + place * seconds / 5) for place in range(5)]
+            talk = {"words": 3_000, "pause": TALK_PAUSE, "until": str(enough)}
+            talking = [await caller.send("talks", **talk) for _ in range(10)]
+            ending = [await caller.send("once", seconds=300, until=str(gate)) for gate in gates]
             for task_id in (*talking, *ending):
                 await caller.state(task_id, "TASK_STATE_WORKING")
             cluster.stop(SIGQUIT)
             since = time.monotonic()
-            await asyncio.sleep(seconds)
+            for gate in gates:  # They end while it is away.
+                gate.touch()
+                await asyncio.sleep(seconds / len(gates))
             await asyncio.to_thread(cluster.start)
             back = time.monotonic()
+            enough.touch()
             said = [text(await completed(caller, task_id)) for task_id in talking]
             for task_id in ending:
                 assert text(await completed(caller, task_id)) == "begun and ended"
             record_property("seconds without the database", round(back - since, 1))
             record_property("seconds until all runs had ended after it", round(time.monotonic() - back, 1))
-        assert said == ["".join(f"{number} " for number in range(words))] * len(talking)
+        assert said == ["".join(f"{number} " for number in range(len(words.split()))) for words in said]
         for task_id in (*talking, *ending):
             task = await node.shown(task_id)
             assert (task["fence"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
@@ -169,21 +174,25 @@ async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Sta
         assert text(task).startswith("A small server stood at the edge")
 
 
-async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(pair: tuple[Node, Node], postgres: str) -> None:
+async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(
+    pair: tuple[Node, Node], postgres: str, tmp_path: Path
+) -> None:
     async with client(pair[0]) as caller:
         held = await caller.send("once")
         webhook = {"taskId": held, "url": "http://127.0.0.1:65000/"}
         named = {"taskId": held, "id": (await caller.result("CreateTaskPushNotificationConfig", webhook))["id"]}
-        task_id = await caller.send("once", seconds=6)
-        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        gate = tmp_path / "open"
+        task_id = await caller.send("once", seconds=300, until=str(gate))
+        await caller.state(task_id, "TASK_STATE_WORKING")
     owner, other = holder(postgres, task_id, pair)
     with psycopg.connect(postgres) as lock:
         lock.execute("select 1 from tasks_app_task where id = %s for update", (held,))
         async with client(owner) as caller, client(other) as second:
             gone = asyncio.create_task(caller.reply("DeleteTaskPushNotificationConfig", named))
-            ended = await second.state(task_id, "TASK_STATE_COMPLETED", 30)
             # The caller that needs the lock is told to come again.
             assert (await gone)["error"]["code"] == -38013
+            gate.touch()
+            ended = await second.state(task_id, "TASK_STATE_COMPLETED")
     assert text(ended) == "begun and ended"
     assert (await other.shown(task_id))["fence"] == 1
 
@@ -213,12 +222,12 @@ async def test_a_worker_frozen_in_a_transaction_loses_its_task_and_stops_no_othe
             configuration = {"returnImmediately": True, "taskPushNotificationConfig": {"url": there.url}}
             params = {"message": inputs(chunks=10_000, size=10, pause=0.01), "configuration": configuration}
             task_id = (await caller.result("SendMessage", params, agent="chatty"))["task"]["id"]
-            await caller.state(task_id, "TASK_STATE_WORKING", 5)
+            await caller.state(task_id, "TASK_STATE_WORKING")
         zombie, other = holder(postgres, task_id, pair)
         assert await frozen(zombie, postgres, task_id), "it has a transaction for each of its events"
         try:
             async with client(other) as caller:
-                async with asyncio.timeout(20 + HELD_SECONDS):
+                async with asyncio.timeout(HELD_SECONDS + PATIENCE):
                     while (await caller.get(task_id))["status"]["state"] == "TASK_STATE_WORKING":
                         assert (await caller.http.get(f"{other.base}/readyz")).status_code == 200
                         assert (await caller.result("ListTasks", {"pageSize": 1}))["totalSize"] > 0
@@ -255,13 +264,14 @@ def text(task: dict[str, list[dict[str, list[dict[str, str]]]]]) -> str:
 
 
 async def test_the_memory_of_a_run_waits_for_a_database_that_is_away(
-    start: Start, postgres_server: str, postgres: str
+    start: Start, postgres_server: str, postgres: str, tmp_path: Path
 ) -> None:
-    node = await start(DATABASE_URL=postgres)
+    node, gate = await start(DATABASE_URL=postgres), tmp_path / "open"
     async with client(node) as caller:
-        task_id = await caller.send("remembers", delay=3.0)
+        task_id = await caller.send("remembers", until=str(gate))
         await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
+            gate.touch()
             await node.logs("its memory waits for the database")
         assert text(await completed(caller, task_id)) == "remembered"
     assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
@@ -269,7 +279,7 @@ async def test_the_memory_of_a_run_waits_for_a_database_that_is_away(
 
 async def test_pages_say_that_the_database_is_away(start: Start, postgres_server: str, postgres: str) -> None:
     node = await start(DATABASE_URL=postgres)
-    async with httpx.AsyncClient(verify=NO_TLS) as browser:
+    async with httpx.AsyncClient(verify=NO_TLS, timeout=PATIENCE) as browser:
         with outage(postgres_server, postgres):
             page = await browser.get(f"{node.base}/admin/", headers={"Cookie": f"sessionid={'a' * 32}"})
             problem = await browser.get(f"{node.base}/api/v1/tasks/", headers={"Authorization": f"Bearer {PREFIX}any"})

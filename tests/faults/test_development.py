@@ -14,7 +14,7 @@ import pytest
 from websockets import InvalidStatus
 
 from tests.conftest import until
-from tests.faults.clients import client
+from tests.faults.clients import PATIENCE, client
 from tests.faults.conftest import SHARED, Start
 from tests.faults.nodes import AGENTS, HEEDING, KEY, Node, manage
 from tests.transports.websocket.door import bearer, dialled
@@ -133,17 +133,19 @@ async def test_no_import_beside_the_reloader_fails(nodes: list[Node], tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sender", ["terminal", "interrupt", "terminate"])
-async def test_agents_at_work_get_their_grace_at_the_end(start: Start, sender: str) -> None:
+async def test_agents_at_work_get_their_grace_at_the_end(start: Start, tmp_path: Path, sender: str) -> None:
     """A terminal tells the server and its parent, `kill` the parent alone."""
-    node = await start("runserver", A2A_GRACE_SECONDS="20")
+    node, gate = await start("runserver", A2A_GRACE_SECONDS="300"), tmp_path / "open"
     async with client(node) as caller:
-        task_id = await caller.send("once", seconds=4)
+        task_id = await caller.send("once", seconds=300, until=str(gate))
         await caller.state(task_id, "TASK_STATE_WORKING")
         if sender == "terminal":
             os.killpg(node.pid, signal.SIGINT)
-            assert await node.ended() == 0
         else:
-            assert await node.stop(signal.SIGINT if sender == "interrupt" else signal.SIGTERM) == 0
+            node.tell(signal.SIGINT if sender == "interrupt" else signal.SIGTERM)
+        await node.logs("runs have 300 s to end")
+        gate.touch()
+        assert await node.ended(PATIENCE) == 0
     task = await node.shown(task_id)
     assert ([run["outcome"] for run in task["runs"]], task["state"]) == (["completed"], "completed")
     assert "Traceback" not in node.log

@@ -1,6 +1,7 @@
 """Quick agents that end the event loop of all callers, on which they run."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,9 +13,9 @@ from tests.faults.nodes import HOSTILE
 pytestmark = pytest.mark.fault
 
 
-async def test_an_exit_inside_a_call_fails_that_call_and_nobody_else_notices(start: Start) -> None:
-    node = await start(**HOSTILE)
-    talk = {"message": inputs(words=30, pause=0.1)}
+async def test_an_exit_inside_a_call_fails_that_call_and_nobody_else_notices(start: Start, tmp_path: Path) -> None:
+    node, gate = await start(**HOSTILE), tmp_path / "open"
+    talk = {"message": inputs(words=3_000, until=str(gate))}
     async with client(node) as caller, listening(caller, "SendStreamingMessage", talk, agent="talks") as listener:
         await listener.count(3)
         for _ in range(10):
@@ -22,6 +23,7 @@ async def test_an_exit_inside_a_call_fails_that_call_and_nobody_else_notices(sta
             assert state(reply["task"]) == "TASK_STATE_FAILED"
             assert words(reply["task"]).startswith("The agent failed. Reference: ")
         assert not listener.over, "the stream goes on"
+        gate.touch()
         await listener.end()
         assert listener.frames[-1].state == "TASK_STATE_COMPLETED"
         assert (await caller.http.get(f"{node.base}/readyz")).status_code == 200

@@ -82,13 +82,14 @@ async def test_a_file_and_its_link_outlive_the_process_that_made_them(start: Sta
 
 
 async def test_a_file_of_a_result_is_stored_when_the_database_is_back(
-    start: Start, postgres_server: str, postgres: str
+    start: Start, postgres_server: str, postgres: str, tmp_path: Path
 ) -> None:
-    node = await start(DATABASE_URL=postgres)
+    node, gate = await start(DATABASE_URL=postgres), tmp_path / "open"
     async with client(node) as caller:
-        task_id = await caller.send("maker", size=300_000, delay=3.0)
+        task_id = await caller.send("maker", size=300_000, until=str(gate))
         await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
+            gate.touch()
             await node.logs("a file was not stored yet")
         task = await caller.state(task_id, "TASK_STATE_COMPLETED")
         (file,) = files_of(task)

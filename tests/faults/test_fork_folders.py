@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.clients import client, ended
+from tests.faults.clients import client, ended, pipe
 from tests.faults.conftest import Plant, Start
 from tests.faults.nodes import ISOLATED
 
@@ -18,12 +18,12 @@ def folders_in(path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("signals", [1, 2], ids=["clean", "at once"])
 async def test_a_server_that_stops_leaves_no_folder(start: Start, tmp_path: Path, signals: int) -> None:
-    node = await start(TMPDIR=str(tmp_path), A2A_GRACE_SECONDS="20", **ISOLATED)
+    node = await start(TMPDIR=str(tmp_path), A2A_GRACE_SECONDS="300", **ISOLATED)
     async with client(node) as caller:
         await ended(caller, await caller.send("apart-function"))
         assert folders_in(tmp_path)
         if signals == 2:
-            await caller.state(await caller.send("takes-its-time"), "TASK_STATE_WORKING")
+            await caller.state(await caller.send("takes-its-time", until=str(pipe(tmp_path))), "TASK_STATE_WORKING")
             node.tell(signal.SIGTERM)
             await node.logs("no new work")
         assert await node.stop(signal.SIGTERM) == signals - 1

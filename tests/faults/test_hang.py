@@ -1,5 +1,6 @@
 """Agents that hang: they block their process, and harm no other task."""
 
+import asyncio
 import time
 from datetime import datetime
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.clients import Client, client, ended, inputs, state, words
+from tests.faults.clients import PATIENCE, Client, client, ended, inputs, pipe, release, state, words
 from tests.faults.conftest import Plant, Start
 from tests.faults.nodes import HOSTILE
 
@@ -42,14 +43,18 @@ async def test_hung_sync_agents_keep_their_slots_and_cost_no_other_task(plant: P
 
 
 @pytest.mark.finds("agent hung", "(hung)")
-async def test_a_thread_that_comes_back_is_used_again_and_its_late_words_are_refused(start: Start) -> None:
-    node = await start(A2A_SYNC_SLOTS="1", A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
+async def test_a_thread_that_comes_back_is_used_again_and_its_late_words_are_refused(
+    start: Start, tmp_path: Path
+) -> None:
+    node, blocked = await start(A2A_SYNC_SLOTS="1", A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5"), pipe(tmp_path)
     async with client(node) as caller:
-        late = await caller.send("hung", seconds=4)
+        late = await caller.send("hung", until=str(blocked))
         assert state(await ended(caller, late)) == "TASK_STATE_FAILED"
-        began = time.monotonic()
-        assert state(await ended(caller, await caller.send("brief"))) == "TASK_STATE_COMPLETED"
-        assert time.monotonic() - began > 1, "it waited for the thread"
+        waiting = await caller.send("brief")
+        assert state(await ended(caller, await caller.send("sleeper", seconds=0))) == "TASK_STATE_COMPLETED"
+        assert state(await caller.get(waiting)) == "TASK_STATE_SUBMITTED", "it waits for the thread"
+        release(blocked)
+        assert state(await ended(caller, waiting)) == "TASK_STATE_COMPLETED"
         task = await caller.get(late)
     assert (state(task), task.get("artifacts")) == ("TASK_STATE_FAILED", None)
 
@@ -58,12 +63,12 @@ async def test_a_thread_that_comes_back_is_used_again_and_its_late_words_are_ref
 async def test_an_agent_that_blocks_its_loop_delays_no_run_of_another_agent(
     start: Start, tmp_path: Path, record_property: Any
 ) -> None:
-    node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
+    node, gate = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5"), pipe(tmp_path)
     async with client(node) as caller:
         early = [await caller.send("sleeper", seconds=3) for _ in range(50)]
         for task_id in early[-1:]:
             await caller.state(task_id, "TASK_STATE_WORKING")
-        blocked = await caller.send("blocker", seconds=55, until=str(tmp_path / "open"))
+        blocked = await caller.send("blocker", until=str(gate))
         await caller.state(blocked, "TASK_STATE_WORKING")
         began = time.monotonic()
         late = [await caller.send("sleeper", seconds=1) for _ in range(50)]
@@ -72,7 +77,7 @@ async def test_an_agent_that_blocks_its_loop_delays_no_run_of_another_agent(
         assert state(await caller.get(blocked)) == "TASK_STATE_WORKING", "it is at it still"
         assert [state(task) for task in tasks] == ["TASK_STATE_COMPLETED"] * 100
         record_property("seconds for 100 runs of up to 3 s beside a blocked loop", round(took, 1))
-        (tmp_path / "open").touch()
+        release(gate)
         assert state(await ended(caller, blocked)) == "TASK_STATE_COMPLETED"
     task = await node.shown(blocked)
     assert [run["outcome"] for run in task["runs"]] == ["completed"], "nobody else has taken it up"
@@ -91,21 +96,24 @@ async def readiness(caller: Client) -> tuple[int, str]:
 
 
 @pytest.mark.finds("agent blocks-too-long", "(blocks-too-long)")
-async def test_a_run_that_blocks_its_loop_is_named_and_fails_at_its_timeout(start: Start) -> None:
-    node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
-    where = line_of("blocks_too_long", "time.sleep")
+async def test_a_run_that_blocks_its_loop_is_named_and_fails_at_its_timeout(start: Start, tmp_path: Path) -> None:
+    node, gate = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5"), pipe(tmp_path)
+    where = line_of("pipe", "os.open")
     async with client(node) as caller:
-        blocked = await caller.send("blocks-too-long")
+        blocked = await caller.send("blocks-too-long", until=str(gate))
         await node.logs("blocks its event loop")
         code, text = await readiness(caller)
         assert (code, f"agent blocks-too-long at {where} (task {blocked})" in text) == (200, True), text
-        neighbour = await caller.send("blocks-too-long", seconds=0)
+        neighbour = await caller.send("blocks-too-long")
         assert state(await ended(caller, neighbour)) == "TASK_STATE_COMPLETED", "on another loop"
         task = await ended(caller, blocked)
         assert words(task).endswith("its timeout of 2 s, in a call that blocks its event loop.")
-        assert (await readiness(caller))[1].count("runner:") == 1, "it is at it still"
+        assert f"(task {blocked})" in (await readiness(caller))[1], "it is at it still"
+        release(gate)
         await node.logs("no longer blocks its event loop")
-        assert "runner:" not in (await readiness(caller))[1]
+        async with asyncio.timeout(PATIENCE):  # On a busy machine the loop of the neighbour may be late, too.
+            while "runner:" in (await readiness(caller))[1]:  # noqa: ASYNC110  # another process
+                await asyncio.sleep(0.1)
         assert await caller.get(blocked) == task, "late words are refused"
     (run,) = (await node.shown(blocked))["runs"]
     assert where.partition(":")[2] in run["traceback"]
@@ -115,12 +123,15 @@ async def test_a_run_that_blocks_its_loop_is_named_and_fails_at_its_timeout(star
 @pytest.mark.finds("agent hung", "(hung)")
 async def test_a_worker_whose_threads_all_hang_says_so_and_ends_with_grace(plant: Plant) -> None:
     web = await plant.web()
-    worker = await plant.worker(A2A_SYNC_SLOTS="2", A2A_HELPLESS_SECONDS="1", A2A_GRACE_SECONDS="5")
+    worker = await plant.worker(A2A_SYNC_SLOTS="2", A2A_HELPLESS_SECONDS="1", A2A_GRACE_SECONDS="300")
+    gate = web.folder / "open"
     async with client(web) as caller:
         for _ in range(2):
             await caller.send("hung")
-        other = await caller.send("sleeper", seconds=9)
-        assert await worker.ended() == 1
+        other = await caller.send("sleeper", seconds=300, until=str(gate))
+        await worker.logs("runs have 300 s to end")
+        gate.touch()
+        assert await worker.ended(PATIENCE) == 1
         assert "no thread for sync agents is left, 2 of 2 hang beyond their time (hung)" in worker.log
         assert state(await caller.get(other)) == "TASK_STATE_COMPLETED", "it had its grace"
 
@@ -142,25 +153,21 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
 
 @pytest.mark.finds("agent ignores-cancel", "(ignores-cancel)")
 async def test_agents_that_ignore_cancellation_are_named_and_fail_in_time(start: Start) -> None:
-    node = await start(A2A_ASYNC_SLOTS="2", **HOSTILE)
-    where = line_of("ignores_cancel", "await asyncio.sleep", HOSTILE_FILE)
+    node = await start(A2A_ASYNC_SLOTS="2", A2A_GRACE_SECONDS="600", **HOSTILE)
+    where = line_of("_ignore", "await asyncio.sleep", HOSTILE_FILE)
     async with client(node) as caller:
-        began = time.monotonic()
-        late, canceled = [await caller.send("ignores-cancel") for _ in range(2)]
+        late, canceled = await caller.send("ignores-cancel"), await caller.send("ignores-cancel-too")
         await caller.state(canceled, "TASK_STATE_WORKING")
         await caller.result("CancelTask", {"id": canceled})
         assert words(await ended(caller, late)) == "The agent took longer than its timeout of 1 s."
-        assert time.monotonic() - began < 1 + 3, "not by the sweeper"
-        await node.logs("no slot for async agents is left, 2 of 2 hang beyond their time (ignores-cancel)")
+        await node.logs("no slot for async agents is left, 2 of 2 hang beyond their time (ignores-cancel")
         code, text = await readiness(caller)
         assert code == 503
-        for task_id in (late, canceled):
-            assert f"agent ignores-cancel at {where} (task {task_id}) did not return at its end" in text
+        for name, task_id in (("ignores-cancel", late), ("ignores-cancel-too", canceled)):
+            assert f"agent {name} at {where} (task {task_id}) did not return at its end" in text
     (run,) = (await node.shown(late))["runs"]
-    assert (run["outcome"], "in ignores_cancel" in run["traceback"]) == ("failed", True)
-    began = time.monotonic()
-    assert await node.stop() == 0
-    assert time.monotonic() - began < 2 + 3, "it is given no grace"
+    assert (run["outcome"], "in ignores_cancel" in run["traceback"]) == ("failed", True), "not by the sweeper"
+    assert await node.stop() == 0, "it is given no grace"
 
 
 @pytest.mark.finds("agent ignores-cancel", "(ignores-cancel)")
@@ -172,18 +179,17 @@ async def test_an_agent_that_heeds_a_later_cancellation_frees_its_slot(start: St
     assert "keeps a slot for async agents. Let asyncio.CancelledError end it. It is at " in node.log
 
 
-async def test_a_part_that_exits_fails_its_run_at_once_and_no_other(start: Start) -> None:
-    node = await start(**HOSTILE)
+async def test_a_part_that_exits_fails_its_run_at_once_and_no_other(start: Start, tmp_path: Path) -> None:
+    node, gate = await start(**HOSTILE), tmp_path / "open"
     async with client(node) as caller:
-        neighbour = await caller.send("exits-apart", how="wait")
+        neighbour = await caller.send("exits-apart", how="wait", until=str(gate))
         await caller.state(neighbour, "TASK_STATE_WORKING")
         for how, cause in EXITS.items():
-            began = time.monotonic()
             task = await ended(caller, await caller.send("exits-apart", how=how))
-            assert time.monotonic() - began < 3, "not by its timeout"
             assert words(task).startswith("The agent failed. Reference: ")
             (run,) = (await node.shown(task["id"]))["runs"]
             assert (run["outcome"], cause in run["traceback"], "in part" in run["traceback"]) == ("failed", True, True)
+        gate.touch()
         assert state(await ended(caller, neighbour)) == "TASK_STATE_COMPLETED"
     assert [run["outcome"] for run in (await node.shown(neighbour))["runs"]] == ["completed"]
 
@@ -196,10 +202,10 @@ EXITS = {
 
 
 @pytest.mark.finds("event loop of agent exits-apart")
-async def test_the_runs_of_a_broken_loop_are_lost_and_the_next_get_another(start: Start) -> None:
-    node = await start(A2A_ASYNC_SLOTS="2", **HOSTILE)
+async def test_the_runs_of_a_broken_loop_are_lost_and_the_next_get_another(start: Start, tmp_path: Path) -> None:
+    node, gate = await start(A2A_ASYNC_SLOTS="2", **HOSTILE), tmp_path / "open"
     async with client(node) as caller:
-        neighbour = await caller.send("exits-apart", how="wait")
+        neighbour = await caller.send("exits-apart", how="wait", until=str(gate))
         await caller.state(neighbour, "TASK_STATE_WORKING")
         broken = await caller.send("exits-apart", how="break")
         for task_id in (broken, neighbour):
@@ -207,8 +213,9 @@ async def test_the_runs_of_a_broken_loop_are_lost_and_the_next_get_another(start
             assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["lost"]
         code, text = await readiness(caller)
         assert (code, "runner: the event loop of agent exits-apart ended" in text) == (200, True), text
+        gate.touch()
         for _ in range(2):
-            later = await caller.send("exits-apart", how="wait")
+            later = await caller.send("exits-apart", how="wait", until=str(gate))
             assert state(await ended(caller, later)) == "TASK_STATE_COMPLETED", "both slots are free"
 
 

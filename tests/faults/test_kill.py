@@ -1,7 +1,6 @@
 """kill -9: accepted tasks go on, and their followers get each event once."""
 
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
@@ -11,31 +10,26 @@ from tests.faults.conftest import Start
 from tests.faults.nodes import TAKE_OVER_SECONDS, Node, assert_says_why, holder
 
 pytestmark = pytest.mark.fault
-GOES_ON_SECONDS = 10.0
-"""After the killed process has been started again."""
 A_NIGHT_LATER = """update tasks_app_task set
 deadline = strftime('%Y-%m-%d %H:%M:%f000', deadline, '-10 hours'),
 lease_until = strftime('%Y-%m-%d %H:%M:%f000', lease_until, '-10 hours') where lease_until is not null"""
 
 
 async def test_a_killed_process_goes_on_and_its_reader_sees_every_event_once(start: Start) -> None:
-    node = await start()
+    node = await start(A2A_LEASE_SECONDS="600")
     async with client(node) as caller:
-        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.08, "words": 1}}]}}
-        async with listening(caller, "SendStreamingMessage", params, agent="story") as before:
+        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}
+        async with listening(caller, "SendStreamingMessage", params, agent="halts") as before:
             await before.count(12)
             node.kill()
             await before.end()
     assert before.broke is not None
 
     await node.start()
-    since = time.monotonic()
     async with client(node) as caller:
         subscription = {"id": before.task_id}
         async with listening(caller, "SubscribeToTask", subscription, after=before.last_id) as after:
-            await after.count(4, GOES_ON_SECONDS)
-            assert time.monotonic() - since < GOES_ON_SECONDS
-            await after.end()
+            await after.end()  # Long before the lease of the killed process does.
         assert after.broke is None
         assert assert_whole(before.frames, after.frames) == await caller.get(before.task_id)
     task = await node.shown(before.task_id)
@@ -46,7 +40,7 @@ async def test_a_killed_process_goes_on_and_its_reader_sees_every_event_once(sta
 async def test_a_task_goes_on_after_a_night_that_was_longer_than_its_timeout(start: Start) -> None:
     node = await start()
     async with client(node) as caller:
-        task_id = await caller.send("story", pause=0.08, words=1)
+        task_id = await caller.send("halts")
         await caller.state(task_id, "TASK_STATE_WORKING")
     node.kill()
     with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3")) as file, file:
@@ -59,29 +53,29 @@ async def test_a_task_goes_on_after_a_night_that_was_longer_than_its_timeout(sta
 
 async def test_a_client_that_asks_again_with_its_message_is_led_back_to_its_task(start: Start) -> None:
     node = await start()
-    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.08, "words": 2}}]}}
-    async with client(node) as caller, listening(caller, "SendStreamingMessage", params, agent="story") as before:
+    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}
+    async with client(node) as caller, listening(caller, "SendStreamingMessage", params, agent="halts") as before:
         await before.count(6)
         node.kill()
         await before.end()
     await node.start()
     async with (
         client(node) as caller,
-        listening(caller, "SendStreamingMessage", params, agent="story", after=before.last_id) as after,
+        listening(caller, "SendStreamingMessage", params, agent="halts", after=before.last_id) as after,
     ):
         await after.end()
         assert assert_whole(before.frames, after.frames) == await caller.get(before.task_id)
 
 
 async def test_an_agent_tried_once_fails_with_a_reason_when_its_process_is_killed(start: Start) -> None:
-    node = await start()
+    node = await start(A2A_LEASE_SECONDS="600")
     async with client(node) as caller, listening(caller, "SendStreamingMessage", once(), agent="once") as before:
         await before.count(3)
         node.kill()
         await before.end()
     await node.start()
     async with client(node) as caller:
-        task = await caller.state(before.task_id, "TASK_STATE_FAILED", GOES_ON_SECONDS)
+        task = await caller.state(before.task_id, "TASK_STATE_FAILED")
         assert_says_why(task)
         async with listening(caller, "SubscribeToTask", {"id": before.task_id}, after=before.last_id) as after:
             await after.end()
@@ -119,15 +113,13 @@ async def test_the_other_process_takes_over_and_its_follower_sees_the_story_thro
     pair: tuple[Node, Node], postgres: str
 ) -> None:
     async with client(pair[0]) as caller:
-        task_id = await caller.send("story", pause=0.1, words=1)
+        task_id = await caller.send("halts")
         await caller.state(task_id, "TASK_STATE_WORKING")
     owner, other = holder(postgres, task_id, pair)
     async with client(other) as caller, listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as follower:
         await follower.count(8)
         owner.kill()
-        killed = time.monotonic()
         await follower.until(lambda seen: seen.began_again(), TAKE_OVER_SECONDS)
-        assert time.monotonic() - killed < TAKE_OVER_SECONDS
         await follower.end()
         assert assert_whole(follower.frames) == await caller.get(task_id)
     assert [run["outcome"] for run in (await other.shown(task_id))["runs"]] == ["lost", "completed"]

@@ -1,10 +1,9 @@
 """Clients that do not read, and clients that leave."""
 
 import asyncio
-import time
+from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.faults.clients import PATIENCE, Client, client, envelope, inputs, listening, silent
@@ -30,15 +29,12 @@ async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(s
         await warm(caller)
         before = node.rss()
         with silent(node, task_id):
-            most = slowest = 0.0
+            most = 0
             for _ in range(15):
-                since = time.monotonic()
-                await caller.result("ListTasks", {"pageSize": 1})
-                slowest = max(slowest, time.monotonic() - since)
+                await caller.result("ListTasks", {"pageSize": 1})  # It is answered within the patience of the caller.
                 most = max(most, node.rss())
                 await asyncio.sleep(0.1)
             assert most - before < 20 * MEGABYTE
-            assert slowest < 3
             assert [row["outcome"] for row in await subscriptions(node, task_id)] == [""]
         told = await ending(node, task_id, "SubscribeToTask")  # They have left.
         assert told["outcome"] == "stream"
@@ -59,18 +55,30 @@ async def test_an_agent_whose_client_does_not_read_goes_on_to_its_end(start: Sta
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["one call", "a batch"])
-async def test_a_send_whose_client_leaves_stops_waiting_and_its_task_goes_on(start: Start, batch: bool) -> None:
-    node = await start()
-    call = envelope("SendMessage", {"message": inputs(seconds=10)})
-    body = b"[%b,%b]" % (call, envelope("SendMessage", {"message": inputs(seconds=10)}, rpc_id=2)) if batch else call
+async def test_a_send_whose_client_leaves_stops_waiting_and_its_task_goes_on(
+    start: Start, tmp_path: Path, batch: bool
+) -> None:
+    node, gate = await start(), tmp_path / "open"
+    calls = [
+        envelope("SendMessage", {"message": inputs(seconds=300, until=str(gate))}, rpc_id=number)
+        for number in range(1 + batch)
+    ]
     async with client(node) as caller:
-        with pytest.raises(httpx.ReadTimeout):
-            await caller.http.post(caller.url("sleeper"), content=body, timeout=1.5)
-        tasks = (await caller.result("ListTasks", {}))["tasks"]
-        assert [task["status"]["state"] for task in tasks] == ["TASK_STATE_WORKING"] * (1 + batch)
+        sending = asyncio.create_task(
+            caller.http.post(caller.url("sleeper"), content=b"[%b]" % b",".join(calls) if batch else calls[0])
+        )
+        wish = {"status": "TASK_STATE_WORKING"}
+        async with asyncio.timeout(PATIENCE):
+            while len(tasks := (await caller.result("ListTasks", wish))["tasks"]) < len(calls):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
         for task in tasks:
             ended = await ending(node, task["id"], "SendMessage")
             assert (ended["outcome"], ended["http_status"]) == ("left", None)
+        gate.touch()
+        for task in tasks:
             await caller.state(task["id"], "TASK_STATE_COMPLETED")
 
 

@@ -13,13 +13,13 @@ import redis
 from tasks_app.hints.redis_group import GROUP
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs, listening
 from tests.faults.conftest import Plant
-from tests.faults.nodes import Node
+from tests.faults.nodes import TAKE_OVER_SECONDS, Node
 
 pytestmark = pytest.mark.fault
-TAKE_OVER_SECONDS = (2 + 0.5) * 3
-"""Lease and sweep, with slack."""
 POLL_SECONDS = 40
 """Where nothing is to be left to the poll."""
+BROKER_SECONDS = 10
+"""For which a process waits for its broker, in place of two: so long stands no machine still."""
 HINTS = f"taskdesk__group__{GROUP}"
 STORY = {"message": inputs(pause=0.08, words=1)}
 
@@ -79,11 +79,14 @@ async def test_a_hint_of_another_process_wakes_a_stream_before_the_poll(plant: P
 async def test_a_killed_web_costs_its_clients_a_reconnection_to_another(plant: Plant) -> None:
     first, second = await plant.web(), await plant.web()
     await plant.worker()
-    async with client(first) as here, listening(here, "SendStreamingMessage", STORY, agent="story") as before:
+    gate = plant.folder / "open"
+    params = {"message": inputs(until=str(gate))}
+    async with client(first) as here, listening(here, "SendStreamingMessage", params, agent="halts") as before:
         await before.count(8)
         first.kill()
         await before.end()
     assert before.broke is not None
+    gate.touch()
     async with client(second) as there:
         subscription = {"id": before.task_id}
         async with listening(there, "SubscribeToTask", subscription, after=before.last_id) as after:
@@ -97,12 +100,11 @@ async def test_a_killed_web_costs_its_clients_a_reconnection_to_another(plant: P
 async def test_a_task_of_a_killed_worker_goes_on_in_another(plant: Plant) -> None:
     web = await plant.web()
     workers = [await plant.worker(), await plant.worker()]
-    async with client(web) as caller, listening(caller, "SendStreamingMessage", STORY, agent="story") as stream:
+    params = {"message": inputs()}
+    async with client(web) as caller, listening(caller, "SendStreamingMessage", params, agent="halts") as stream:
         await stream.count(8)
         holder(plant, stream.task_id, list(workers)).kill()
-        since, seen = time.monotonic(), len(stream.frames)
-        await stream.count(seen + 1, TAKE_OVER_SECONDS)
-        assert time.monotonic() - since < TAKE_OVER_SECONDS
+        await stream.until(lambda seen: seen.began_again(), TAKE_OVER_SECONDS)
         await stream.end()
         assert assert_whole(stream.frames) == await caller.get(stream.task_id)
     task = await web.shown(stream.task_id)
@@ -180,7 +182,7 @@ async def quick_round(caller: Client) -> None:
 @pytest.mark.parametrize("trouble", ["frozen", "gone"])
 @pytest.mark.requirement("VAPORA-12")
 async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, trouble: str) -> None:
-    web = await plant.web(A2A_POLL_SECONDS="0.3")
+    web = await plant.web(A2A_POLL_SECONDS="0.3", BROKER_SECONDS=str(BROKER_SECONDS))
     await plant.worker()
     async with client(web) as caller:
         await quick_round(caller)
@@ -195,14 +197,12 @@ async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, troub
             sent.append(await caller.send("once", seconds=0))
             took.append(time.monotonic() - since)
             await asyncio.sleep(0.1)
-        # The slowest one may be due to a pause of the machine.
-        assert sorted(took)[-2] < 1.5, "less than the patience of a single attempt to publish"
+        assert max(took) < BROKER_SECONDS, "less than the patience of a single attempt to publish"
         # Workers find the tasks in their sweeps, and readers the ends in their polls.
         for task_id in sent:
             await caller.state(task_id, "TASK_STATE_COMPLETED")
-        ready = await readiness(caller, "degraded")
+        ready = await readiness(caller, "degraded", "broker: ")
         assert ready.status_code == 200
-        assert any("broker" in reason for reason in ready.json()["reasons"])
         if trouble == "frozen":
             plant.redis.tell(signal.SIGCONT)
         else:
@@ -224,27 +224,30 @@ async def test_streams_and_waits_reach_their_ends_without_any_hint(plant: Plant)
         await quick_round(caller)
 
 
-async def readiness(caller: Client, status: str, *, sends: bool = True) -> httpx.Response:
-    """Return the answer of /readyz, once it says so; something may be sent in between, for the broker to be asked."""
+async def readiness(caller: Client, status: str, words: str = "", *, sends: bool = True) -> httpx.Response:
+    """Return the answer of /readyz, once it says so with the words. Tasks sent meanwhile ask the broker."""
     deadline = time.monotonic() + 2 * PATIENCE
-    while (ready := await caller.http.get(f"{caller.node.base}/readyz")).json()["status"] != status:
+    while True:
+        ready = await caller.http.get(f"{caller.node.base}/readyz")
+        if ready.json()["status"] == status and words in ready.text:
+            return ready
         assert time.monotonic() < deadline, ready.text
         if sends:
             await caller.send("once", seconds=0)
         await asyncio.sleep(0.2)
-    return ready
 
 
 async def test_a_cancel_through_a_web_stops_the_run_in_the_worker(plant: Plant) -> None:
-    slow = {"A2A_LEASE_SECONDS": "60", "A2A_POLL_SECONDS": str(POLL_SECONDS)}
+    slow = {"A2A_LEASE_SECONDS": "600", "A2A_POLL_SECONDS": "600"}
     web, worker = await plant.web(**slow), await plant.worker(**slow)
     await joined(plant, 2)
     async with client(web) as caller:
-        task_id = await caller.send("once", seconds=60)
+        task_id = await caller.send("once", seconds=600)
         await caller.state(task_id, "TASK_STATE_WORKING")
         answer = await caller.result("CancelTask", {"id": task_id})
         assert answer["status"]["state"] == "TASK_STATE_CANCELED"
-        deadline = time.monotonic() + 15  # Without the hint the worker would learn it from its heartbeat, after 20 s.
+        # Without the hint the worker would learn it from its heartbeat, after 200 s.
+        deadline = time.monotonic() + PATIENCE
         while f"{task_id} fence 1: stopped" not in worker.log:
             assert time.monotonic() < deadline, worker.log
             await asyncio.sleep(0.05)

@@ -4,6 +4,7 @@ import asyncio
 import random
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -158,17 +159,20 @@ async def test_many_random_kills_of_both_servers_lose_nothing_and_do_nothing_twi
     await under_kills(front, [front, remote], remote, tasks=30, words=60, kills=15, seed=seed)
 
 
-async def test_a_relay_waits_for_a_database_that_is_away(start: Start, postgres_server: str, postgres: str) -> None:
-    remote = await start(folder="remote", **SHORT)
+async def test_a_relay_waits_for_a_database_that_is_away(
+    start: Start, postgres_server: str, postgres: str, tmp_path: Path
+) -> None:
+    remote, gate = await start(folder="remote", **SHORT), tmp_path / "open"
     settings = {"DATABASE_URL": postgres, "A2A_RELAYS": relays_to(remote, "sleeper", "attempts=1")}
     front = await start(folder="front", **settings)
     await asyncio.to_thread(shell, front.folder, CREDENTIALS, **front.settings)
     async with Client(f"{front.base}/agents/far/", token=KEY) as client:
-        task_id = await sent(client, wish(0, seconds=4.0))
+        task_id = await sent(client, wish(0, seconds=300, until=str(gate)))
         async with asyncio.timeout(PATIENCE):
             while not rows(remote, "select 1 from tasks_app_task where state = 'working'"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         with outage(postgres_server, postgres):
+            gate.touch()
             await front.logs("a relay waits for the database")
         task = await finished(client, task_id)
     assert (task.status.state, text_of(task)) == ("completed", "awake")

@@ -39,10 +39,10 @@ async def test_each_event_of_an_answer_is_one_chunk_after_a_kill(start: Start) -
     seen: list[dict[str, Any]] = []
     async with asyncio.timeout(PATIENCE), caller(node) as client:
         begun = await client.post(
-            "/jsonrpc", json=wire("stream.start", participants=["story"]), headers={"Accept": "application/json"}
+            "/jsonrpc", json=wire("stream.start", participants=["halts"]), headers={"Accept": "application/json"}
         )
         stream_id = begun.json()["result"]["stream"]["streamId"]
-        part = {"type": "DataPart", "content": {"pause": 0.05, "words": 1}}
+        part = {"type": "DataPart", "content": {}}
         sent = await client.post(
             "/jsonrpc", json=wire("stream.message", streamId=stream_id, message={"role": "user", "parts": [part]})
         )
@@ -59,7 +59,7 @@ async def test_each_event_of_an_answer_is_one_chunk_after_a_kill(start: Start) -
             if params["isLast"] and params["chunk"]["role"] == "agent":
                 break
     assert [params["sequence"] for params in seen] == list(range(1, len(seen) + 1))
-    assert {params["chunk"]["agentId"] for params in seen[1:]} == {"story"}
+    assert {params["chunk"]["agentId"] for params in seen[1:]} == {"halts"}
     (end,) = [params for params in seen if params["chunk"]["role"] == "system"]
     assert end["isLast"]
     assert end["chunk"]["parts"][1]["content"] == {"interrupted": True}
