@@ -3,7 +3,6 @@
 import asyncio
 import statistics
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.faults.bystander import bystand
 from tests.faults.clients import HEADERS, PATIENCE, Client, envelope, inputs
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node, manage
+from tests.faults.pusher import pushed
 
 pytestmark = pytest.mark.fault
 SLACK = 10.0
@@ -99,21 +99,7 @@ async def test_ten_times_what_can_be_done_for_a_minute(start: Start, record_prop
     async with person(node, "ann") as ann, person(node, "bob") as bob, person(node, "cem"):
         calm = await bystand(node, key_of("cem"), 10)
         await run_once(ann)
-        seen: Counter[str] = Counter()
-        waits: list[int] = []
-        slow: list[float] = []
         ends = time.monotonic() + seconds
-
-        async def push(place: int) -> None:
-            # All callers together offer ten tasks of a second for each slot, one after another.
-            await asyncio.sleep(0.5 * place / pushers)
-            while (since := time.monotonic()) < ends:
-                answer = await offer(ann, 1)
-                slow.append(time.monotonic() - since)
-                seen[str(answer.status_code)] += 1
-                if answer.status_code == 429:
-                    waits.append(int(answer.headers["Retry-After"]))
-                await asyncio.sleep(max(0.0, since + 0.5 - time.monotonic()))
 
         async def other() -> list[float]:
             spans = []
@@ -122,20 +108,22 @@ async def test_ten_times_what_can_be_done_for_a_minute(start: Start, record_prop
                 await asyncio.sleep(3)
             return spans
 
-        pushing = [asyncio.create_task(push(place)) for place in range(pushers)]
-        spans, loaded = await asyncio.gather(other(), bystand(node, key_of("cem"), seconds))
-        await asyncio.gather(*pushing)
-        await ann.completed(seen["200"] + 1, 4 * PATIENCE)
-    record_property("offered, accepted, refused", (sum(seen.values()), seen["200"], seen["429"]))
+        # All callers together offer ten tasks of a second for each slot, one after another.
+        seen, spans, loaded = await asyncio.gather(
+            pushed(node, key_of("ann"), seconds, pushers), other(), bystand(node, key_of("cem"), seconds)
+        )
+        accepted, refused = seen.statuses["200"], seen.statuses["429"]
+        await ann.completed(accepted + 1, 4 * PATIENCE)
+    record_property("offered, accepted, refused", (len(seen.spans), accepted, refused))
     record_property("accepted and lost", 0)
-    record_property("seconds of Retry-After", (min(waits), max(waits)))
-    record_property("answers, p50 and p99 in ms", (at(slow, 50), at(slow, 99)))
+    record_property("seconds of Retry-After", (min(seen.waits), max(seen.waits)))
+    record_property("answers, p50 and p99 in ms", (at(seen.spans, 50), at(seen.spans, 99)))
     record_property("seconds for a task of another owner, most", round(max(spans), 2))
     for name in calm:
         both = [tuple(at(spans_of[name], percent) for percent in (50, 99)) for spans_of in (calm, loaded)]
         record_property(f"{name} of a bystander, p50 and p99 in ms, in the calm and meanwhile", both)
-    assert set(seen) == {"200", "429"}
-    assert len(waits) == seen["429"] > seen["200"]
+    assert set(seen.statuses) == {"200", "429"}
+    assert len(seen.waits) == refused > accepted
     assert max(spans) < SLACK * STARTS
 
 
