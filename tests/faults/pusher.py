@@ -21,7 +21,7 @@ TASK_SECONDS = 1
 
 
 class Seen(Struct):
-    """What the callers have seen."""
+    """The answers that the callers have seen."""
 
     statuses: dict[str, int] = field(default_factory=dict)
     waits: list[int] = field(default_factory=list)

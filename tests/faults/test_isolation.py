@@ -10,14 +10,19 @@ from typing import Any
 
 import pytest
 
-from tests.faults.clients import PATIENCE, Client, client, ended, inputs, message, pipe, release, state, words
+from tests.faults.clients import PATIENCE, client, ended, inputs, message, pipe, release, state, words
 from tests.faults.conftest import Start
+from tests.faults.isolated_processes import (
+    GRACE,
+    LONG_GRACE,
+    data_of,
+    process_of,
+    processes_of,
+    wait_for_end,
+)
 from tests.faults.nodes import HEEDING, ISOLATED, Node
 
 pytestmark = pytest.mark.fault
-GRACE = 1.0
-LONG_GRACE = 40.0
-"""Longer than a busy machine takes for anything that is done at once, and shorter than the timeout of an agent."""
 INTERRUPTS = """
 import os, signal, sys
 if any("multiprocessing.forkserver" in argument for argument in sys.orig_argv):
@@ -37,37 +42,6 @@ def masked(run):
     return {name: int(signals[name], 16) & 0x4002 for name in ("SigBlk", "SigIgn")}
 """
 """An agent. The number stands for SIGINT and SIGTERM."""
-
-
-def data_of(task: dict[str, Any]) -> Any:
-    return task["artifacts"][0]["parts"][0]["data"]
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether the process is there, and not only its remains."""
-    status = Path(f"/proc/{pid}/stat")
-    try:
-        return status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-async def wait_for_end(pid: int, seconds: float = PATIENCE) -> float:
-    """Wait until the process has ended; return the seconds that took."""
-    began = time.monotonic()
-    async with asyncio.timeout(seconds):
-        while is_alive(pid):  # noqa: ASYNC110  # no signal announces its end
-            await asyncio.sleep(0.02)
-    return time.monotonic() - began
-
-
-async def process_of(caller: Client, task_id: str) -> int:
-    """Return the process of the agent, once it has said so."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            if (task := await caller.get(task_id)).get("artifacts"):
-                return int(data_of(task)["pid"])
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -366,9 +340,3 @@ async def test_nothing_that_an_isolated_agent_starts_outlives_it(node: Node) -> 
         node.kill()
         for pid in groups[stopped]:
             await wait_for_end(pid)
-
-
-async def processes_of(caller: Client, task_id: str) -> list[int]:
-    """Return the process of the agent and those that it has started."""
-    await process_of(caller, task_id)
-    return list(data_of(await caller.get(task_id))["pids"])

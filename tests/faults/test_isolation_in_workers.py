@@ -6,8 +6,8 @@ import pytest
 
 from tests.faults.clients import client, ended, state, words
 from tests.faults.conftest import Plant
+from tests.faults.isolated_processes import GRACE, LONG_GRACE, data_of, process_of, wait_for_end
 from tests.faults.nodes import ISOLATED
-from tests.faults.test_isolation import GRACE, LONG_GRACE, data_of, process_of, wait_for_end
 
 pytestmark = pytest.mark.fault
 
