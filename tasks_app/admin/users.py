@@ -171,10 +171,10 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         return fields if getattr(request.user, "is_superuser", False) else (*fields, "is_superuser", "user_permissions")
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> None:  # type: ignore[override]  # no LogEntry
-        # Tokens end with the password, and with the account: it may be active again later.
+        # Tokens end with the password, and with the account or its access: it may have both again later.
         match = request.resolver_match
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
-        tokens = users.revoke_tokens(obj) if is_new_password or not obj.is_active else 0
+        tokens = users.revoke_tokens(obj) if is_new_password or not (obj.is_active and obj.is_staff) else 0
         self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")

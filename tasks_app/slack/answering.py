@@ -83,8 +83,13 @@ async def answer(turn: Turn, api: WebApi, ask_zone: Ask) -> None:
                 await work
             raise
     except Exception as error:
-        log.exception("question %s waits for another attempt", turn.id)
-        await _put_off(turn, f"{type(error).__name__}", _pause(turn))
+        log.exception("question %s has met an error that was not expected", turn.id)
+        name, is_away = type(error).__name__, isinstance(error, DatabaseError | InterfaceError | Error)
+        if is_away or not _is_old(turn):
+            await _put_off(turn, name, _pause(turn))
+        else:
+            with suppress(Lost, DatabaseError, InterfaceError, Error):
+                await _give_up(turn, f"It failed for too long: {name}")
     finally:
         renewing.cancel()
 
@@ -214,13 +219,21 @@ class Editor:
 
 async def _wait_for_slack(turn: Turn, error: SlackAway) -> None:
     """Put the question off, or give it up when Slack was away for too long."""
-    if clock.now() > turn.created_at + timedelta(hours=settings.A2A_SLACK_RETRY_HOURS):
-        reply = turn.reply or sentence_for(Unavailable())
-        if turn.state == SlackQuestionState.WAITING:
-            await ask(partial(questions.store_reply, turn, reply, Unavailable.reason))
-        await ask(partial(questions.fail, turn, f"Slack was away for too long: {error}"))
-        return
-    await _put_off(turn, f"Slack is away: {error}", max(error.seconds or 0.0, _pause(turn)))
+    if _is_old(turn):
+        await _give_up(turn, f"Slack was away for too long: {error}")
+    else:
+        await _put_off(turn, f"Slack is away: {error}", max(error.seconds or 0.0, _pause(turn)))
+
+
+def _is_old(turn: Turn) -> bool:
+    return clock.now() > turn.created_at + timedelta(hours=settings.A2A_SLACK_RETRY_HOURS)
+
+
+async def _give_up(turn: Turn, problem: str) -> None:
+    """Fail the question. An operator may send its reply again."""
+    if turn.state == SlackQuestionState.WAITING:
+        await ask(partial(questions.store_reply, turn, turn.reply or sentence_for(Unavailable()), Unavailable.reason))
+    await ask(partial(questions.fail, turn, problem))
 
 
 async def _put_off(turn: Turn, problem: str, seconds: float) -> None:

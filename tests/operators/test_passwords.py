@@ -48,14 +48,15 @@ def test_tokens_end_when_operators_change_their_password() -> None:
     assert act.after == '{"tokens":1}'
 
 
-@pytest.mark.parametrize("page", ["password_change", "change"])
-def test_tokens_end_when_a_form_gives_a_password_or_ends_an_account(page: str) -> None:
+@pytest.mark.parametrize(("page", "left"), [("password_change", ""), ("change", "is_staff"), ("change", "is_active")])
+def test_tokens_end_when_a_form_gives_a_password_or_ends_an_account(page: str, left: str) -> None:
+    """A form leaves an account only one of its two flags."""
     robot, chief = program(VIEWER), program(ADMINISTRATOR).user
     forms: dict[str, dict[str, Any]] = {
         "password_change": {"password1": NEW, "password2": NEW, "usable_password": "true"},
         "change": {
             "username": robot.user.username,
-            "is_staff": "on",
+            left: "on",
             "date_joined_0": "2026-01-01",
             "date_joined_1": "00:00:00",
             "reach-TOTAL_FORMS": "0",
@@ -64,7 +65,7 @@ def test_tokens_end_when_a_form_gives_a_password_or_ends_an_account(page: str) -
     }
     place = reverse(f"admin:auth_user_{page}", args=[robot.user.pk])
     assert browser(chief).post(place, forms[page]).status_code == 302
-    User.objects.filter(pk=robot.user.pk).update(is_active=True)
+    User.objects.filter(pk=robot.user.pk).update(is_active=True, is_staff=True)
     assert robot.get("tasks/").status_code == 401
     assert '"tokens":1' in Act.objects.filter(verb="change").latest("id").after
 

@@ -225,6 +225,25 @@ def test_a_reply_is_given_up_when_slack_is_away_for_too_long(front: Front, setti
     assert "away for too long" in row.problem
 
 
+def test_a_question_that_meets_the_same_fault_for_too_long_is_given_up(
+    front: Front, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_SLACK_RETRY_HOURS = 1
+    monkeypatch.setattr("tasks_app.slack.answering.mrkdwn.split", lambda text: text.no_such_method())
+    front.ask(mention())
+    (row,) = front.questions()
+    assert (row.state, row.problem, row.due_at is None) == ("replying", "AttributeError", False)
+
+    async def story() -> None:
+        past = clock.now() - timedelta(hours=2)
+        await bridge.ask(Do(lambda: SlackQuestion.objects.update(created_at=past, due_at=past)))
+        await front.answer()
+
+    asyncio.run(story())
+    (row,) = front.questions()
+    assert (row.state, row.problem, row.due_at) == ("failed", "It failed for too long: AttributeError", None)
+
+
 def test_a_refusal_of_slack_is_for_operators(front: Front) -> None:
     front.slack.script["chat.postMessage"] = [Answer(body={"ok": False, "error": "channel_not_found"})]
     front.ask(mention())
