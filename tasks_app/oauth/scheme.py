@@ -71,7 +71,12 @@ def is_valid(token: Any) -> bool:
 
 def is_trusted(token: Any) -> bool:
     """Return whether the client of an access token, and the operator who approved it, are active."""
-    return token.application.is_active and (token.user is None or token.user.is_active)
+    return token.application.is_active and (token.user is None or is_operator(token.user))
+
+
+def is_operator(user: Any) -> bool:
+    """Return whether a user may open the admin, where clients are approved."""
+    return bool(user.is_active and user.is_staff)
 
 
 async def _prove(evidence: Evidence) -> FindTokenCaller:

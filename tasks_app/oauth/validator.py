@@ -24,6 +24,7 @@ from tasks_app.oauth.entries import ISSUE, REUSE, REVOKE, record
 from tasks_app.oauth.expiry import forget_expired
 from tasks_app.oauth.limits import spend
 from tasks_app.oauth.resources import agent_of
+from tasks_app.oauth.scheme import is_operator
 from tasks_app.oauth.secrets import checksum, family_of
 from tasks_app.oauth.server import ADDRESS, APPROVER, ORIGIN
 from tasks_app.operators.audit import Change, record_acts
@@ -119,7 +120,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         Raises TooManyCalls. The code is still valid then.
         """
         if super().validate_code(client_id, code, client, request):
-            is_valid = bool(request.user.is_active)
+            is_valid = is_operator(request.user)
             if is_valid:
                 _spend_if_public(request, client, SEND_COST)
             return is_valid
@@ -141,7 +142,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     def validate_refresh_token(
         self, refresh_token: str, client: OAuthClient, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return whether the refresh token is the client's, unused, and of a user who may still log in. A second use
+        """Return whether the refresh token is the client's, unused, and of an operator who is still one. A second use
         revokes all tokens of its family, whichever client sends it (RFC 9700, 4.14.2).
 
         Raises TooManyCalls. The token is still valid then.
@@ -150,7 +151,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             # The toolkit revokes the family too, but records nothing. The lock keeps other requests from using the
             # token between the two looks at it.
             _end_if_used(request, refresh_token)
-            is_valid = super().validate_refresh_token(refresh_token, client, request) and request.user.is_active
+            is_valid = super().validate_refresh_token(refresh_token, client, request) and is_operator(request.user)
         if is_valid:
             _spend_if_public(request, client, SEND_COST)
         return bool(is_valid)
