@@ -93,7 +93,7 @@ def build_facts(task: Task) -> list[Fact]:
 
 def build_relayed(task: Task) -> list[Fact]:
     """Return the fact about the remote task behind this one; none for a task of no relay."""
-    row = RelayedTask.objects.filter(pk=task.pk).first()
+    row: RelayedTask | None = getattr(task, "relayed", None)
     if row is None:
         return []
     remote = f"task {row.remote_id}" if row.remote_id else "the remote agent has not answered yet"

@@ -62,7 +62,8 @@ class TaskAdmin(LogTable[Task]):
         "id",
     )
     list_filter = (StateFilter, AgentFilter, TaskOwnerFilter, CreatedFilter)
-    list_select_related = related = ("owner", "tenant")
+    list_select_related = ("owner", "tenant")
+    related = (*list_select_related, "relayed")
     max_found = lookup.CANDIDATES
     max_selected = MAX_SELECTED
     search_help_text = "An exact task id or context id, or the reference in an error message."
