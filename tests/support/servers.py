@@ -40,8 +40,9 @@ INITDB_OPTIONS = [
     "--no-sync",
     "--set=scram_iterations=1",  # a random password of 32 digits needs no stretching, which each connection would pay
 ]
-HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-"""Settings for tests: what was committed survives the end of every process, but not that of the machine."""
+HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
+"""Settings for tests: what was committed survives the end of every process, but not that of the machine. All servers of
+all workers share this one."""
 PATIENCE = 120.0
 """Seconds after which a test fails that waits for an event. Where less is promised, the promise is asserted."""
 COMMAND_SECONDS = 600.0

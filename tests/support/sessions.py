@@ -16,6 +16,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from psycopg.pq import TransactionStatus
 
 _new, _close, _close_pool = DatabaseWrapper.get_new_connection, DatabaseWrapper._close, DatabaseWrapper.close_pool
+MOST = 4
+"""Sessions that a process keeps while nobody uses them. The servers that tests start need many, too."""
 _LEAVE_NOTHING = "select pg_advisory_unlock_all(); reset all"
 _idle: list["psycopg.Connection[Any]"] = []
 _lock = threading.Lock()
@@ -64,8 +66,10 @@ def _leave(self: DatabaseWrapper) -> None:
     except psycopg.Error:
         return _close(self)
     with _lock:
-        _idle.append(session)
-    return None
+        is_kept = len(_idle) < MOST
+        if is_kept:
+            _idle.append(session)
+    return None if is_kept else _close(self)
 
 
 def _end_all(self: DatabaseWrapper) -> None:
