@@ -1,7 +1,7 @@
 """Reading events, in groups: pages for readers of a log, tails behind snapshots, and how far tasks have come."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
@@ -105,15 +105,18 @@ where task_id = %s and seq > %s order by seq limit {PAGE}
 """
 
 
-def first_rows(cursor: Any, most: int) -> Iterator[Sequence[Any]]:
-    """Yield rows of SQLite, whose first column is a size, without it. Stop after the row that makes up `most`.
+def first_rows(rows: Iterable[Sequence[Any]], most: int) -> Iterator[Sequence[Any]]:
+    """Yield rows, whose first column is a size, without it. Stop after the row that makes up `most`.
 
-    SQLite reads a row when it is asked for. A sum in the statement would read the payloads of all of them first.
+    SQLite reads a row when its cursor is asked for it. A sum in the statement would read the payloads of all of them
+    first.
     """
     size = 0
-    while size < most and (row := cursor.fetchone()):
+    for row in rows:
         size += row[0]
         yield row[1:]
+        if size >= most:
+            return
 
 
 def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:

@@ -1,7 +1,7 @@
 """Reads of shared streams, in groups, and the reader that follows one as readers of tasks follow their logs."""
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import orjson
 from django.conf import settings
@@ -13,14 +13,13 @@ from a2a.shared_streams import ChunkDocument, ChunkRole, SharedStreamDocument, S
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
+from tasks_app.event_log.read_events import PAGE_SIZE, first_rows
 from tasks_app.event_log.readers import LogReader
 from tasks_app.hints import Reached
 from tasks_app.models import Chunk, Participant, SharedStream
 
 PAGE = 100
 """Chunks read at once."""
-PAGE_SIZE = 262_144
-"""Size of the parts read at once; one chunk is read whatever its size. A reader that is slow keeps a page in memory."""
 
 
 class ReadSharedStream(Work[SharedStreamDocument | None], Struct, frozen=True, kw_only=True):
@@ -79,16 +78,15 @@ class ReadChunks(Work[list[ChunkDocument]], Struct, frozen=True, kw_only=True):
         return [_read_chunks(item) for item in items]
 
 
-def _first_page(rows: QuerySet[Chunk]) -> QuerySet[Chunk]:
-    """Return the rows of a page, which ends with the chunk that makes up PAGE_SIZE."""
-    # PostgreSQL knows the bytes of a long text without reading it. SQLite counts its characters.
+def _read_page(rows: QuerySet[Chunk], *columns: str) -> Iterable[Sequence[Any]]:
+    """Return the columns of a page, which ends with the chunk that makes up PAGE_SIZE."""
     measure = Func("parts", function="octet_length" if on_postgres() else "length", output_field=BigIntegerField())
-    size = last = 0
-    for seq, more in rows.annotate(size_of_parts=measure).values_list("seq", "size_of_parts")[:PAGE]:
-        size, last = size + more, seq
-        if size >= PAGE_SIZE:
-            break
-    return rows.filter(seq__lte=last) if last else rows.none()
+    sized = rows.annotate(size_of_parts=measure)
+    if not on_postgres():
+        return first_rows(sized.values_list("size_of_parts", *columns)[:PAGE].iterator(chunk_size=1), PAGE_SIZE)
+    # A client of PostgreSQL gets all rows of a statement, and the server knows the size of a text without reading it.
+    numbers = [seq for (seq,) in first_rows(sized.values_list("size_of_parts", "seq")[:PAGE], PAGE_SIZE)]
+    return rows.filter(seq__in=numbers).values_list(*columns)
 
 
 def _read_chunks(item: ReadChunks) -> list[ChunkDocument]:
@@ -105,7 +103,7 @@ def _read_chunks(item: ReadChunks) -> list[ChunkDocument]:
             state=SharedStreamState(state) if state else None,
             created_at=created_at,
         )
-        for seq, author, role, parts, is_last, state, created_at in _first_page(rows).values_list(*columns)
+        for seq, author, role, parts, is_last, state, created_at in _read_page(rows, *columns)
     ]
 
 

@@ -33,11 +33,12 @@ from a2a.shared_streams import MOVES, ChunkReceipt, ChunkRole, SharedStreamDocum
 from a2a.types import Part
 from tasks_app import clock
 from tasks_app.database.sql import on_postgres
+from tasks_app.event_log.read_events import PAGE_SIZE
 from tasks_app.ids import uuid7
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.operations import Follow
 from tasks_app.shared_streams.log import append, resume
-from tasks_app.shared_streams.reading import PAGE_SIZE, ReadChunks
+from tasks_app.shared_streams.reading import ReadChunks
 from tasks_app.shared_streams.translation import state_entry
 from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.row_kinds import ROW_KINDS
