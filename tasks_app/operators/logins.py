@@ -15,7 +15,7 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.signals import user_logged_in
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Manager, QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django_otp import DEVICE_ID_SESSION_KEY
@@ -110,7 +110,8 @@ def lock_seconds(kind: str, wrong: int) -> float:
 def remaining_wait(user: str, address: str) -> int:
     """Return the whole seconds until the user may try to log in from the address; 0 if there is no wait."""
     now = clock.now()
-    ends = [row.locked_until for row in _find_rows(user, address) if row.locked_until and row.locked_until > now]
+    rows = _find_rows(WrongLogins.objects, user, address)
+    ends = [row.locked_until for row in rows if row.locked_until and row.locked_until > now]
     return math.ceil((max(ends) - now).total_seconds()) if ends else 0
 
 
@@ -151,7 +152,7 @@ def accept_login(user: str, address: str, *, is_complete: bool) -> None:
     now = clock.now()
     with transaction.atomic():
         # Locked: otherwise a wrong login that is counted meanwhile would be forgotten.
-        for row in _find_rows(user, address, WrongLogins.objects.select_for_update()):
+        for row in _find_rows(WrongLogins.objects.select_for_update(), user, address):
             if row.kind == "user" and row.running > 1:
                 log.warning("%r logged in from %s after %d wrong logins", str(row), address or "?", row.running - 1)
             if row.total <= 1:
@@ -165,9 +166,8 @@ def accept_login(user: str, address: str, *, is_complete: bool) -> None:
             row.save()
 
 
-def _find_rows(user: str, address: str, among: QuerySet[WrongLogins] | None = None) -> list[WrongLogins]:
+def _find_rows(rows: Manager[WrongLogins] | QuerySet[WrongLogins], user: str, address: str) -> list[WrongLogins]:
     """Return the existing rows of the user and the address, in this order, in which they are locked too."""
-    rows = WrongLogins.objects.all() if among is None else among
     of_user = list(rows.filter(kind="user", value=_fold_name(user)))
     return [*of_user, *rows.filter(kind="address", value=address)] if address else of_user
 

@@ -1,7 +1,6 @@
 """The files of a question, fetched from Slack with the bot token. The user is told of each file that is left out."""
 
 import asyncio
-from base64 import b64encode
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,6 +8,7 @@ import httpx
 from django.conf import settings
 from msgspec import Struct
 
+from a2a.dialects.params import write_base64
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.outbound import dialling as outbound
 from tasks_app.slack.questions import Turn
@@ -56,7 +56,7 @@ async def fetch(turn: Turn) -> Luggage:
             notes.append(f"_I have left out {name}: {reason}._")
             continue
         media = str(file.get("mimetype") or "")
-        files.append(FetchedFile(name, media, len(content), await _encode(content)))
+        files.append(FetchedFile(name, media, len(content), await _write(content)))
     return Luggage(tuple(files), tuple(notes))
 
 
@@ -82,9 +82,9 @@ async def _fetch(token: str, file: dict[str, Any]) -> bytes:
         raise SlackAway(f"a file: {type(error).__name__}") from None
 
 
-async def _encode(content: bytes) -> str:
+async def _write(content: bytes) -> str:
     """Return bytes in base64."""
-    return (await off_loop(b64encode, content) if len(content) > LARGE else b64encode(content)).decode("ascii")
+    return await off_loop(write_base64, content) if len(content) > LARGE else write_base64(content)
 
 
 def _check(response: httpx.Response, media: str) -> None:

@@ -241,9 +241,7 @@ async def reporter(run: Run, updates: int = 300, size: int = 300, pause: float =
 
 async def opened() -> None:
     """Wait until the test lets its agents end."""
-    gate = Path(os.environ["NOTES"]) / "open"
-    while not gate.exists():  # noqa: ASYNC110  # another process makes it
-        await asyncio.sleep(0.01)
+    await gate(str(Path(os.environ["NOTES"]) / "open"), 300)
 
 
 @agent
