@@ -22,8 +22,9 @@ from tests.operations.rows import together
 from tests.support.agents import MEMORY
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
-LIMIT, WORK = 1.5, 0.9
-"""The seconds of a quick agent, and those that one takes. Two runs one after another take longer than the limit."""
+LIMIT, WORK = 4.0, 2.2
+"""The seconds of a quick agent, and those that one takes. Two runs one after another take longer than the limit, and a
+run may stand still for a while."""
 
 
 @agent(quick=True)
