@@ -48,6 +48,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "tasks_app.transports.headers.pages",
+    "tasks_app.asgi.forwarded.Forwarded",
     "django.middleware.security.SecurityMiddleware",
     "tasks_app.asgi.static.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",

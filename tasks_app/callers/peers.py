@@ -109,6 +109,14 @@ def comes_from_proxy(meta: Mapping[str, Any]) -> bool:
     return peer is not None and _is_proxy(peer, proxies)
 
 
+def may_forward(meta: Mapping[str, Any]) -> bool:
+    """Return whether the headers with which a proxy gives the base URL count in a request with these headers.
+
+    They count from the proxies of A2A_TRUSTED_PROXIES alone. While that is empty they count from every peer.
+    """
+    return not settings.A2A_TRUSTED_PROXIES or comes_from_proxy(meta)
+
+
 def _hops(meta: Any) -> list[str]:
     """Return the entries of the proxies' header, the nearest proxy's first."""
     if settings.A2A_TRUST_FORWARDED == "forwarded":

@@ -8,6 +8,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import split_domain_port, validate_host
 
+from tasks_app.callers.peers import may_forward
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Values of HOST that only this machine reaches."""
 MAX_HOST = 255
@@ -87,8 +89,10 @@ def _is_allowed(host: str) -> bool:
 
 def _read_host(request: HttpRequest) -> tuple[str, str]:
     """Return the scheme and host of a request: from trusted headers of a proxy if present, else from the request."""
-    scheme, host = request.scheme or "http", request.META.get("HTTP_HOST") or _own_host(request)
-    match settings.A2A_TRUST_FORWARDED:
+    # The scheme of the connection: the property `scheme` would be that of X-Forwarded-Proto, of whatever peer.
+    scheme: str = request._get_scheme()  # type: ignore[attr-defined]  # django-stubs do not have it
+    host = request.META.get("HTTP_HOST") or _own_host(request)
+    match settings.A2A_TRUST_FORWARDED if may_forward(request.META) else "":
         case "x-forwarded":
             forwarded = {
                 "proto": _last(request.META.get("HTTP_X_FORWARDED_PROTO", "")),

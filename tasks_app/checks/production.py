@@ -98,6 +98,20 @@ def check_second_factor(**_: Any) -> Iterator[CheckMessage]:
         yield Warning("A2A_SECOND_FACTOR=false: a guessed password opens the admin.", hint=hint, id="a2a.W006")
 
 
+@register(deploy=True)
+@_production
+def check_proxies(**_: Any) -> Iterator[CheckMessage]:
+    """Check that only proxies can say how a call came.
+
+    a2a.W010: `A2A_TRUST_FORWARDED` without `A2A_TRUSTED_PROXIES`, with `SECRET_KEY`. Any peer that reaches the server
+        can say that its call came over TLS.
+    """
+    if settings.A2A_TRUST_FORWARDED and not settings.A2A_TRUSTED_PROXIES:
+        hint = "Name the addresses of the proxy in A2A_TRUSTED_PROXIES."
+        sentence = "A2A_TRUST_FORWARDED without A2A_TRUSTED_PROXIES: any peer can say that its call came over TLS."
+        yield Warning(sentence, hint=hint, id="a2a.W010")
+
+
 def is_guessable(secret: str) -> bool:
     """Return whether a secret is short, a placeholder, of few different characters, or one piece repeated."""
     repeated = (secret * 2).find(secret, 1) < len(secret)

@@ -7,6 +7,7 @@ import pytest
 
 from tasks_app import clock
 from tasks_app.callers.access import new_key
+from tasks_app.checks.production import check_proxies
 from tasks_app.models import ApiKey
 from tests.acp.calls import call, error_of, post, said
 from tests.conftest import Person, person
@@ -101,6 +102,22 @@ def test_a_proxy_says_that_the_call_came_over_tls(owner: Person, production: Any
     production.A2A_TRUST_FORWARDED = ""
     _, _, answer = post(wire, owner.key, **{"X-Forwarded-Proto": "https"})
     assert answer["error"]["code"] == -32600, "the header of any client counts for nothing"
+
+
+@pytest.mark.requirement("ACP-02")
+def test_another_peer_than_the_proxies_cannot_say_so(owner: Person, production: Any) -> None:
+    wire, header = call("tasks.get", {"taskId": "t"}), {"X-Forwarded-Proto": "https"}
+    production.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    for proxies, code in ((["127.0.0.1"], -40001), (["10.0.0.0/8"], -32600)):
+        production.A2A_TRUSTED_PROXIES = proxies
+        assert post(wire, owner.key, **header)[2]["error"]["code"] == code
+
+
+def test_a_header_that_counts_from_every_peer_is_warned_of(production: Any) -> None:
+    (warning,) = check_proxies()
+    assert warning.id == "a2a.W010"
+    production.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
+    assert check_proxies() == []
 
 
 @pytest.mark.requirement("ACP-02")

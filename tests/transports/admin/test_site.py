@@ -74,3 +74,11 @@ def test_the_processes_are_listed_with_their_troubles(admin: Client) -> None:
     assert "172800.5" in shown
     assert "clock: &lt;b&gt;wrong&lt;/b&gt;" in shown
     assert admin.get(reverse("admin:tasks_app_process_add")).status_code == 403
+
+
+def test_only_named_proxies_say_that_a_page_came_over_tls(settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT, settings.SECURE_PROXY_SSL_HEADER = True, ("HTTP_X_FORWARDED_PROTO", "https")
+    sent = {"X-Forwarded-Proto": "https"}
+    for proxies, target in (([], "/admin/"), (["127.0.0.1"], "/admin/"), (["10.0.0.1"], "https://testserver/admin")):
+        settings.A2A_TRUSTED_PROXIES = proxies
+        assert Client().get("/admin", headers=sent).headers["Location"] == target

@@ -89,6 +89,22 @@ def test_only_trusted_headers_of_a_proxy_change_the_address(
     assert found == 400 if address is None else urls(found) == {f"{address}/jsonrpc"}
 
 
+@pytest.mark.parametrize(
+    ("trusted", "headers"), [("x-forwarded", FORWARDED), ("forwarded", {"Forwarded": STANDARD})], ids=str
+)
+def test_only_named_proxies_change_the_address(
+    settings: Any, card: Callable[..., Any], trusted: str, headers: dict[str, str]
+) -> None:
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    settings.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
+    hosts = ["testserver", "public.example"]
+    assert urls(card(A2A_TRUST_FORWARDED=trusted, ALLOWED_HOSTS=hosts, headers=headers)) == {
+        "http://testserver/jsonrpc"
+    }
+    settings.A2A_TRUSTED_PROXIES = ["127.0.0.1"]
+    assert urls(card(headers=headers)) == {"https://public.example/jsonrpc"}
+
+
 def test_caches_are_told_which_headers_count(settings: Any) -> None:
     for trusted, vary in (("x-forwarded", "X-Forwarded-Host, X-Forwarded-Proto"), ("forwarded", "Forwarded")):
         settings.A2A_TRUST_FORWARDED = trusted
