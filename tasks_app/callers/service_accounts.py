@@ -154,5 +154,7 @@ def register(
         issuer=issuer, subject=subject, defaults={"principal": owner, "scopes": scopes, "language": language}
     )
     if not is_new:
-        raise WrongValue("subject", f"there is an account for {subject!r} of {issuer} already; its id is {row.pk}")
+        # The account may be of a tenant that the operator does not see.
+        id = f"; its id is {row.pk}" if row.principal.tenant_id == owner.tenant_id else ""
+        raise WrongValue("subject", f"there is an account for {subject!r} of {issuer} already{id}")
     return row

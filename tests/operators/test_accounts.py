@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from tasks_app.api.problems import refuse_by
 from tasks_app.callers.service_accounts import CERTIFICATE
-from tasks_app.models import Act, Principal, ServiceAccount
+from tasks_app.models import Act, Principal, ServiceAccount, Tenant
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.operators.people import NamedReach, operator, program
 from tests.support.commands import printed, run
@@ -132,6 +132,18 @@ def test_operators_of_a_tenant_register_only_subjects_that_belong_to_it(
     page = browser.post(reverse("admin:tasks_app_serviceaccount_add"), form, follow=True).content.decode()
     assert ("ask an operator who sees every tenant" in page) is (code == 403)
     assert ServiceAccount.objects.count() == (2 if code == 201 else 0)
+
+
+def test_the_id_of_an_account_of_another_tenant_is_not_named(account: ServiceAccount, settings: Any) -> None:
+    settings.A2A_ISSUERS = {ISSUER: {"audience": "taskdesk", "tenant": "acme"}}
+    foreign, _ = Tenant.objects.get_or_create(name="beta")
+    other = Principal.objects.create(tenant=foreign, name="bert")
+    ServiceAccount.objects.create(issuer=ISSUER, subject="robot-9", principal=other)
+    chief = program(ADMINISTRATOR, reach=NamedReach(tenants=["acme"]))
+    body = {"issuer": ISSUER, "principal": "olga", "tenant": "acme"}
+    for subject, end in ((account.subject, f"already; its id is {account.pk}."), ("robot-9", f"of {ISSUER} already.")):
+        answer = chief.post("accounts/", **body, subject=subject)
+        assert (answer.status_code, end in answer.content.decode()) == (400, True), answer.content
 
 
 def test_a_refusal_keeps_the_capitals_of_its_sentence() -> None:
