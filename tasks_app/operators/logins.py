@@ -175,11 +175,16 @@ def _find_rows(rows: Manager[WrongLogins] | QuerySet[WrongLogins], user: str, ad
 def _lock_rows(user: str, address: str, now: datetime) -> list[WrongLogins]:
     """Create the missing rows and lock both: the user's first, then the address's, so that no two logins deadlock."""
     values = {"user": _fold_name(user)} | ({"address": address} if address else {})
-    WrongLogins.objects.bulk_create(
-        [WrongLogins(kind=kind, value=value, began_at=now, last_at=now) for kind, value in values.items()],
-        ignore_conflicts=True,
-    )
-    return [WrongLogins.objects.select_for_update().get(kind=kind, value=value) for kind, value in values.items()]
+    return [_lock_row(kind, value, now) for kind, value in values.items()]
+
+
+def _lock_row(kind: str, value: str, now: datetime) -> WrongLogins:
+    while True:
+        missing = WrongLogins(kind=kind, value=value, began_at=now, last_at=now)
+        WrongLogins.objects.bulk_create([missing], ignore_conflicts=True)
+        # A right login deletes a row that counts nothing else, and may do so between the two statements.
+        if row := WrongLogins.objects.select_for_update().filter(kind=kind, value=value).first():
+            return row
 
 
 def _fold_name(name: str) -> str:

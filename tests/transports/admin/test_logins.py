@@ -11,6 +11,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError
 from django.db import connection, connections
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 
@@ -196,6 +197,21 @@ def test_a_right_login_forgets_no_wrong_one_that_comes_at_once(monkeypatch: pyte
     for other in others:  # It had to wait for the lock.
         logins.begin_login(other, address)
     assert WrongLogins.objects.get(kind="address").running == 1
+
+
+def test_a_login_beside_a_right_one_that_deletes_its_counts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    create, at_once = QuerySet.bulk_create, ["user", "address"]
+
+    def create_beside(rows: Any, objects: Any, **options: Any) -> Any:
+        created = create(rows, objects, **options)
+        if at_once:
+            WrongLogins.objects.filter(kind=at_once.pop()).delete()
+        return created
+
+    monkeypatch.setattr(QuerySet, "bulk_create", create_beside)
+    assert "Please enter the correct username and password" in login()
+    assert not at_once
+    assert sorted(WrongLogins.objects.values_list("kind", "running")) == [("address", 1), ("user", 1)]
 
 
 def test_a_session_ends_when_nothing_is_done_and_some_time_after_the_login(
