@@ -90,6 +90,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 OTP_TOTP_ISSUER = "Taskdesk"
 """The name under which apps for one-time codes list this server."""
+SESSION_ENGINE = "tasks_app.operators.session_store"
 SESSION_COOKIE_AGE = int(A2A_SESSION_HOURS * 3600)
 STATIC_URL = "static/"
 STATICFILES_DIRS = [ROOT / "templates" / "static"]

@@ -163,6 +163,12 @@ def test_a_key_beside_the_cookie_counts_alone(ann: Client, stranger: Person) -> 
     assert asked(ann, **PAGE, **wrong).status_code == 401
 
 
+def test_a_cookie_that_no_session_can_have_opens_nothing(ann: Client) -> None:
+    ann.cookies["sessionid"] = "\0" + "a" * 31
+    assert asked(ann, **PAGE).status_code == 401
+    assert ann.get("/admin/").status_code == 302
+
+
 def test_links_are_made_by_command_and_api_with_an_act(ann: Client, owner: Person, colleague: Person) -> None:
     user = User.objects.get(username="ann")
     body = {"principal": "colleague", "tenant": "home", "scopes": "*"}
