@@ -4,7 +4,8 @@ from config.environment import flag, number
 
 A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24, 0, 876_000)
 """The time for which message ids are stored. 0: not at all, so a message that is sent twice makes two tasks, batches
-are refused, and a step of a workflow or an answer in a shared stream may run twice if its process dies."""
+are refused, and a step of a workflow, an answer in a shared stream, a question from Slack or a task of the execution
+zone may run twice if a process dies or an answer is lost. Keep it above `A2A_SLACK_RETRY_HOURS` for the same reason."""
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7, 0, 36_500)
 """The time for which exchanges are stored."""
 A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30, 0, 36_500)
