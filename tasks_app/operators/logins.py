@@ -82,11 +82,12 @@ def begin_login(user: str, address: str) -> bool:
     """Count a login as wrong before its password is checked. Return False if its user or its address must wait."""
     now = clock.now()
     WrongLogins.objects.filter(last_at__lt=now - RETENTION).delete()
+    # Before any row is made: otherwise a locked address could fill the table with made-up names.
+    if _refuse_locked(_find_rows(WrongLogins.objects, user, address), now):
+        return False
     with transaction.atomic():
         rows = _lock_rows(user, address, now)
-        locked = [row for row in rows if row.locked_until and row.locked_until > now]
-        if locked:
-            WrongLogins.objects.filter(pk__in=[row.pk for row in locked]).update(refused=F("refused") + 1, last_at=now)
+        if _refuse_locked(rows, now):
             return False
         for row in rows:
             row.running, row.total, row.last_at = row.running + 1, row.total + 1, now
@@ -99,6 +100,14 @@ def begin_login(user: str, address: str) -> bool:
             seconds = lock_seconds(row.kind, row.running)
             log.warning("logins of %r are locked for %d s after %d wrong ones", str(row), seconds, row.running)
     return True
+
+
+def _refuse_locked(rows: list[WrongLogins], now: datetime) -> bool:
+    """Count a refused login in those of the rows that are locked. Return whether there are any."""
+    locked = [row.pk for row in rows if row.locked_until and row.locked_until > now]
+    for pk in locked:  # One by one, in the order in which they are locked elsewhere.
+        WrongLogins.objects.filter(pk=pk).update(refused=F("refused") + 1, last_at=now)
+    return bool(locked)
 
 
 def lock_seconds(kind: str, wrong: int) -> float:

@@ -199,6 +199,15 @@ def test_a_right_login_forgets_no_wrong_one_that_comes_at_once(monkeypatch: pyte
     assert WrongLogins.objects.get(kind="address").running == 1
 
 
+def test_a_locked_address_stores_no_further_names() -> None:
+    for number in range(4 * TRIES):
+        login(user=f"name-{number}")
+    before = WrongLogins.objects.count()
+    assert "wait" in login(user="another")
+    assert WrongLogins.objects.count() == before
+    assert WrongLogins.objects.get(kind="address").refused == 1
+
+
 def test_a_login_beside_a_right_one_that_deletes_its_counts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     create, at_once = QuerySet.bulk_create, ["user", "address"]
 
