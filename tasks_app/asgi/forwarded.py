@@ -1,15 +1,20 @@
-"""The scheme of a request for Django's own handler, which reads the header of a proxy without looking at its peer."""
+"""The scheme of a request for Django's own handler, which reads X-Forwarded-Proto by rules of its own."""
 
 from django.http import HttpRequest
 from django.utils.deprecation import MiddlewareMixin
 
-from tasks_app.callers.peers import may_forward
+from tasks_app.cards.addresses import is_secure
+
+PROTO = "HTTP_X_FORWARDED_PROTO"
 
 
 class Forwarded(MiddlewareMixin):
-    """Middleware that removes X-Forwarded-Proto from the request of a peer that is none of the named proxies."""
+    """Middleware that writes the scheme by our rules into X-Forwarded-Proto.
+
+    Django takes the first of several values, which the client may have made up, and takes it from any peer.
+    """
 
     def process_request(self, request: HttpRequest) -> None:
-        """Remove the header if it does not count. It stands before all middleware that asks for the scheme."""
-        if not may_forward(request.META):
-            request.META.pop("HTTP_X_FORWARDED_PROTO", None)
+        """Write the header if there is one. All middleware that asks for the scheme stands behind this."""
+        if PROTO in request.META:
+            request.META[PROTO] = "https" if is_secure(request) else "http"

@@ -78,7 +78,14 @@ def test_the_processes_are_listed_with_their_troubles(admin: Client) -> None:
 
 def test_only_named_proxies_say_that_a_page_came_over_tls(settings: Any) -> None:
     settings.SECURE_SSL_REDIRECT, settings.SECURE_PROXY_SSL_HEADER = True, ("HTTP_X_FORWARDED_PROTO", "https")
-    sent = {"X-Forwarded-Proto": "https"}
-    for proxies, target in (([], "/admin/"), (["127.0.0.1"], "/admin/"), (["10.0.0.1"], "https://testserver/admin")):
+    settings.A2A_TRUST_FORWARDED = "x-forwarded"
+    way = "https://testserver/admin"
+    for proxies, value, target in (
+        ([], "https", "/admin/"),
+        (["127.0.0.1"], "https", "/admin/"),
+        (["127.0.0.1"], "http,https", "/admin/"),
+        (["127.0.0.1"], "https,http", way),
+        (["10.0.0.1"], "https", way),
+    ):
         settings.A2A_TRUSTED_PROXIES = proxies
-        assert Client().get("/admin", headers=sent).headers["Location"] == target
+        assert Client().get("/admin", headers={"X-Forwarded-Proto": value}).headers["Location"] == target
