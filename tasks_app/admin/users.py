@@ -174,7 +174,10 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         # Tokens end with the password, and with the account or its access: it may have both again later.
         match = request.resolver_match
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
-        tokens = users.revoke_tokens(obj) if is_new_password or not (obj.is_active and obj.is_staff) else 0
+        if not (obj.is_active and obj.is_staff):
+            tokens = users.end_access(obj)
+        else:
+            tokens = users.revoke_tokens(obj) if is_new_password else 0
         self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -163,7 +165,7 @@ def set_active(by: Operator, user: User, is_active: bool) -> bool:
         user.is_active, user.is_staff = is_active, user.is_staff or is_active
         user.save(update_fields=["is_active", "is_staff"])
         after: dict[str, Any] = {"is_active": user.is_active, "is_staff": user.is_staff}
-        count = 0 if is_active else revoke_tokens(user)
+        count = 0 if is_active else end_access(user)
         if before == after and not count:
             return False
         if not is_active:
@@ -270,6 +272,18 @@ def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
 def revoke_tokens(user: User) -> int:
     """Revoke the tokens of a user; return their number."""
     return OperatorToken.objects.filter(user=user, revoked_at=None).update(revoked_at=clock.now())
+
+
+def end_access(user: User) -> int:
+    """Revoke the tokens of a user who has lost the access to the admin; return their number.
+
+    The codes and tokens of OAuth clients that the user has approved are deleted: the user may have the access again
+    later.
+    """
+    if settings.A2A_OAUTH:
+        for table in ("Grant", "RefreshToken", "AccessToken"):
+            apps.get_model("oauth2_provider", table)._default_manager.filter(user_id=user.pk).delete()
+    return revoke_tokens(user)
 
 
 def describe_user(user: User) -> dict[str, Any]:

@@ -115,12 +115,12 @@ class Site(NamedTuple):
         headers = {"Authorization": f"Bearer {token}", "A2A-Version": "1.0"}
         return post(f"{self.url}/jsonrpc", json=body, headers=headers).status_code
 
-    def command(self, *arguments: str) -> dict[str, Any]:
+    def command(self, *arguments: str, noun: str = "clients") -> dict[str, Any]:
         """Run a command of operators, and return the line that it prints."""
         database = self.server.database
         place = {"DATA_DIR": str(self.server.log.parent)} | ({"DATABASE_URL": database} if "://" in database else {})
         environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-        command = [sys.executable, "manage.py", "a2a", "clients", *arguments]
+        command = [sys.executable, "manage.py", "a2a", noun, *arguments]
         environment |= place | self.environment
         done = subprocess.run(
             command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=COMMAND_SECONDS

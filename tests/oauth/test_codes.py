@@ -325,6 +325,15 @@ def test_expired_rows_are_deleted_with_the_next_token(site: Site, browser: Brows
     assert left == {"accesstoken": 1, "refreshtoken": 1, "grant": 0}
 
 
+def test_an_approval_does_not_come_back_with_its_operator(site: Site, browser: Browser) -> None:
+    token, value = exchange(site, code(site, browser)).json(), code(site, browser)
+    site.command("disable", "ada", noun="users")
+    site.command("enable", "ada", noun="users")
+    assert not is_active(site, token["access_token"])
+    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
+    assert refused(exchange(site, value)) == (400, "invalid_grant")
+
+
 def test_an_approval_ends_with_the_access_of_its_operator_to_the_admin(site: Site, browser: Browser) -> None:
     token, value = exchange(site, code(site, browser)).json(), code(site, browser)
     change = "update auth_user set is_staff = {} where username = 'ada'"
