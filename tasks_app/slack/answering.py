@@ -45,7 +45,8 @@ class Reply(Protocol):
 
 
 Ask = Callable[[Turn, Luggage], AsyncGenerator[Reply, None]]
-"""Has the question of a turn verified and executed, with its files, and yields the answer while it grows.
+"""Has the question of a turn verified and executed, with its files, and yields the answer while it grows. The first
+reply comes when the task and its files are stored.
 
 The same turn may be asked again after its process died, and is executed once. Raises the errors of a2a/errors.py.
 """
@@ -129,12 +130,19 @@ async def _converse(turn: Turn, messages: Messages, ask_zone: Ask) -> Ending:
     """Return the whole reply. Raises SlackAway if the files cannot be fetched, and Postponed."""
     if not turn.text and not turn.files:
         return Ending(WORDLESS)
+    space = messages.api.space
+    async with space.hold(turn.workspace_id, attachments.size_of(turn)) as place:
+        return await _execute(turn, messages, ask_zone, partial(space.release, place))
+
+
+async def _execute(turn: Turn, messages: Messages, ask_zone: Ask, release: Callable[[], None]) -> Ending:
+    """Return the whole reply. Give the space of the files back as soon as they are stored."""
     luggage = await attachments.fetch(turn)
     turn = messages.turn = await _find_task(turn)
     notes, replies = luggage.notes, ask_zone(turn, luggage)
     del luggage  # The reply may take hours, and only its beginning needs the files.
     try:
-        text = await _follow(turn, messages, replies)
+        text = await _follow(turn, messages, replies, release)
     except Error as error:
         if readers.draining:
             raise Postponed(0.0) from None
@@ -164,13 +172,16 @@ def _refuse(turn: Turn, error: Error) -> Ending:
     return Ending(sentence_for(error), error.reason)
 
 
-async def _follow(turn: Turn, messages: Messages, replies: AsyncGenerator[Reply, None]) -> str:
+async def _follow(
+    turn: Turn, messages: Messages, replies: AsyncGenerator[Reply, None], release: Callable[[], None]
+) -> str:
     """Show the reply while it grows, and return its whole text."""
     editor = Editor(messages)
     text, task_id = "", turn.task_id
     try:
         async with aclosing(replies) as growing:
             async for reply in growing:
+                release()
                 text = reply.text
                 if reply.task_id and reply.task_id != task_id:
                     task_id = reply.task_id

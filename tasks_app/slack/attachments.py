@@ -12,10 +12,11 @@ from a2a.dialects.params import write_base64
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.outbound import dialling as outbound
 from tasks_app.slack.questions import Turn
+from tasks_app.slack.space import MOST_FILES
 from tasks_app.slack.web_api import SlackAway
 
-MOST_FILES = 10
-"""Files of a question at most."""
+GROWTH = 65_536
+"""Bytes by which a file may be larger than its event says, because it was edited since."""
 SECONDS = 60.0
 """The time limit of one file."""
 FILE_HOST = "files.slack.com"
@@ -42,6 +43,19 @@ class _LeftOut(Exception):
     """Raised for a file that is left out; the text is the reason."""
 
 
+def size_of(turn: Turn) -> int:
+    """Return the most bytes that fetch() reads for a question."""
+    return sum(map(_most_of, turn.files[:MOST_FILES]))
+
+
+def _most_of(file: dict[str, Any]) -> int:
+    """Return the most bytes that are read of a file; 0 for one that is too large."""
+    size, most = file.get("size"), settings.A2A_ATTACHMENT_BYTES
+    if not isinstance(size, int):
+        return most
+    return min(max(size, 0) + GROWTH, most) if size <= most else 0
+
+
 async def fetch(turn: Turn) -> Luggage:
     """Return the files of a question. Raises SlackAway if Slack gives no answer."""
     files: list[FetchedFile] = []
@@ -62,9 +76,9 @@ async def fetch(turn: Turn) -> Luggage:
 
 async def _fetch(token: str, file: dict[str, Any]) -> bytes:
     """Return the bytes of a file. Raises _LeftOut and SlackAway."""
-    size, url, most = file.get("size"), str(file.get("url") or ""), settings.A2A_ATTACHMENT_BYTES
-    if isinstance(size, int) and size > most:
-        raise _LeftOut(f"it has {_show(size)}, and I take {_show(most)} at most")
+    url, most = str(file.get("url") or ""), _most_of(file)
+    if not most:
+        raise _LeftOut(f"it has {_show(file['size'])}, and I take {_show(settings.A2A_ATTACHMENT_BYTES)} at most")
     if urlsplit(url).hostname not in {FILE_HOST, urlsplit(settings.A2A_SLACK_API).hostname}:
         raise _LeftOut("it is not stored in Slack")
     try:

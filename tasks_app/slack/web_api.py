@@ -15,6 +15,7 @@ from django.conf import settings
 
 from tasks_app.outbound import dialling as outbound
 from tasks_app.slack.pace import Pace
+from tasks_app.slack.space import Space
 
 SECONDS = 10.0
 """The time limit of each part of a call."""
@@ -53,6 +54,8 @@ class WebApi:
 
     def __init__(self) -> None:
         self.pace = Pace()
+        self.space = Space()
+        """The space for files, which are fetched one by one outside the pace."""
         self.client: httpx.AsyncClient | None = None
 
     async def call(self, token: str, method: str, body: dict[str, Any], *keys: Hashable) -> dict[str, Any]:

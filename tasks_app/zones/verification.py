@@ -80,7 +80,8 @@ class Reply:
 
 
 async def ask(question: Question, caller: Caller, *, door: str = "zone") -> AsyncIterator[Reply]:
-    """Execute a question, and yield its answer while it grows. The last reply is final.
+    """Execute a question, and yield its answer while it grows. The first reply is empty, and says that the task is
+    stored; the last one is final.
 
     Raises the errors of a2a/errors.py: those of a refusal before anything is executed, and those of an execution that
     fails. If the iteration is given up, the execution goes on.
@@ -94,6 +95,7 @@ async def ask(question: Question, caller: Caller, *, door: str = "zone") -> Asyn
         exchange.lighten()
         # The files are stored. An agent may work for hours, and nothing should keep them in memory for so long.
         del question, request
+        yield Reply("", False, first.id)
         async for reply in _follow(first, caller):
             yield reply
     except Error as error:
