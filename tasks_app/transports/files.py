@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
@@ -22,7 +22,14 @@ from tasks_app.transports.http import find_origin
 log = logging.getLogger(__name__)
 CHUNK = 262_144
 """Bytes that are read at once, which is all that one download has in memory."""
+SECONDS = 30.0
+"""Seconds for which a download waits for the storage to open a file or to read one chunk."""
 THREADS = ThreadPoolExecutor(8, thread_name_prefix="download")
+"""The threads that read. A client that is slow holds none. A storage that hangs holds them until it answers, because
+nothing can end a thread; meanwhile other downloads are refused after SECONDS."""
+NO_WORK: Future[Any] = Future()
+"""Work that is done, for a download that has nothing to seek."""
+NO_WORK.set_result(None)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     # If a browser shows the file after all, a script in it can do nothing.
@@ -59,7 +66,7 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers)
     try:
-        content = await _in_thread(storage().open, path_of(row.id))
+        content = await _open(path_of(row.id))
     except Exception:  # a custom storage may raise any exception
         log.exception("the bytes of file %s cannot be read", row.id)
         return _refuse(503, "the file cannot be read now, try again")
@@ -114,20 +121,48 @@ def _range(header: str, size: int) -> tuple[int, int]:
     return start, end
 
 
+async def _open(path: str) -> Any:
+    """Return the open file. Raises the errors of the storage, and TimeoutError."""
+    opening = THREADS.submit(storage().open, path)
+    try:
+        return await _wait_for(opening)
+    except BaseException:
+        opening.add_done_callback(_close_late)
+        raise
+
+
+def _close_late(opening: Future[Any]) -> None:
+    """Close a file that was opened when its download had ended."""
+    if not opening.cancelled() and opening.exception() is None:
+        THREADS.submit(opening.result().close)
+
+
 async def _chunks(content: Any, start: int, end: int) -> AsyncGenerator[bytes, None]:
     """Yield the bytes in chunks. Each is read in a thread after the one before was sent."""
+    work = THREADS.submit(content.seek, start) if start else NO_WORK
     try:
-        if start:
-            await _in_thread(content.seek, start)
+        await _wait_for(work)
         while start < end:
-            piece: bytes = await _in_thread(content.read, min(CHUNK, end - start))
+            work = THREADS.submit(content.read, min(CHUNK, end - start))
+            piece: bytes = await _wait_for(work)
             if not piece:
                 raise OSError("the file is shorter than its row says")
             start += len(piece)
             yield piece
     finally:
-        THREADS.submit(content.close)
+        # A file is closed after its last read. Beside a read that hangs, close() would hold a second thread.
+        work.add_done_callback(lambda _: THREADS.submit(content.close))
 
 
-async def _in_thread(function: Any, *arguments: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(THREADS, function, *arguments)
+async def _wait_for(work: Future[Any]) -> Any:
+    """Return the result of work in a thread. Raises its error, and TimeoutError for work that takes too long.
+
+    Work that has no thread yet is given up with its wait.
+    """
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await asyncio.wrap_future(work)
+    except TimeoutError:
+        if work.done() and not work.cancelled():
+            raise  # The storage has raised it.
+        raise TimeoutError(f"the storage of files (A2A_FILE_STORAGE) gave no answer within {SECONDS:g} s") from None
