@@ -58,10 +58,16 @@ async def client_of(relay: RelayOptions) -> Client:
     return remote.client
 
 
+def most_bytes() -> int:
+    """Return the most bytes of an answer of a remote agent: twice a whole task, whose files are in base64."""
+    most: int = 2 * (settings.A2A_TASK_CHARACTERS + settings.A2A_TASK_FILE_BYTES)
+    return most
+
+
 def guarded_http() -> httpx.AsyncClient:
     """Return an HTTP client whose connections and bytes are bounded, and whose addresses are checked."""
-    most = 2 * (settings.A2A_TASK_CHARACTERS + settings.A2A_TASK_FILE_BYTES)
-    http = outbound.client(seconds=SECONDS, connections=settings.A2A_ASYNC_SLOTS + SPARE, most_read=most)
+    connections = settings.A2A_ASYNC_SLOTS + SPARE
+    http = outbound.client(seconds=SECONDS, connections=connections, most_read=most_bytes())
     http.event_hooks = {"request": [_check]}
     return http
 
