@@ -3,7 +3,6 @@
 It needs boto3, which is in the extra `aws`.
 """
 
-import asyncio
 import uuid
 from contextlib import suppress
 from functools import cached_property
@@ -11,7 +10,7 @@ from threading import Timer
 from typing import Any
 
 from tasks_app.relays.remotes import most_bytes
-from tasks_app.zones.carriers import PATIENCE, SECONDS, NoAnswer
+from tasks_app.zones.carriers import PATIENCE, SECONDS, NoAnswer, call_in_thread
 
 PIECE = 65_536
 """Bytes that are read at once."""
@@ -35,7 +34,7 @@ class AgentCore:
         return boto3.client("bedrock-agentcore", region_name=self.arn.split(":")[3], config=options)
 
     async def carry(self, body: bytes) -> bytes:
-        return await asyncio.to_thread(self._invoke, body)
+        return await call_in_thread(self._invoke, body)
 
     def _invoke(self, body: bytes) -> bytes:
         from botocore.exceptions import BotoCoreError, ClientError

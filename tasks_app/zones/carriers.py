@@ -1,5 +1,8 @@
 """Carriers bring the bytes of a call to the execution zone, and those of the answer back. A2A_EXECUTION chooses one."""
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Protocol
 
@@ -9,6 +12,9 @@ SECONDS = 30.0
 """The most time for one call."""
 PATIENCE = 0.25
 """Seconds that a call waits for an outcome. A quick one needs no second call, and a slow text begins soon enough."""
+
+THREADS = ThreadPoolExecutor(32, thread_name_prefix="zone")
+"""The threads of calls that block. All agents of a loop share asyncio's default executor, which also looks names up."""
 
 
 class NoAnswer(Exception):
@@ -27,6 +33,11 @@ class Carrier(Protocol):
 
     async def carry(self, body: bytes) -> bytes:
         """Return the body of the answer to a call. Raises NoAnswer and Untrusted."""
+
+
+async def call_in_thread(function: Callable[[bytes], bytes], body: bytes) -> bytes:
+    """Return the answer of a function that blocks. Calls that find no thread wait in order."""
+    return await asyncio.get_running_loop().run_in_executor(THREADS, function, body)
 
 
 def carrier() -> Carrier:

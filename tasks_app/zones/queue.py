@@ -21,7 +21,7 @@ from kombu import Queue as BrokerQueue
 from msgspec import Struct
 
 from tasks_app.hints.broker import time_limits
-from tasks_app.zones.carriers import NoAnswer
+from tasks_app.zones.carriers import NoAnswer, call_in_thread
 from tasks_app.zones.in_process import answer
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Queue:
         self.url, self.cipher, self.key = url, cipher_of(secret), key
 
     async def carry(self, body: bytes) -> bytes:
-        return await asyncio.to_thread(self._ask, body)
+        return await call_in_thread(self._ask, body)
 
     def _ask(self, body: bytes) -> bytes:
         answers: list[bytes] = []
