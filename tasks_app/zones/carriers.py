@@ -29,7 +29,7 @@ class Carrier(Protocol):
     """A way to the execution zone."""
 
     patience: float
-    """The most seconds that a call may wait there for an outcome; 0 if calls are answered one after another."""
+    """The most seconds that a call may wait there for an outcome; 0 if calls are taken one after another."""
 
     async def carry(self, body: bytes) -> bytes:
         """Return the body of the answer to a call. Raises NoAnswer and Untrusted."""

@@ -1,7 +1,8 @@
 """The carrier over a broker: calls and answers are messages of a queue, sealed under A2A_ZONE_SECRET.
 
-A message is acknowledged when its answer is sent, so a call whose worker is lost comes to another worker. A caller that
-hears nothing sends the call again, under the same key.
+A message is acknowledged when its answer is sent, so a call whose worker is lost comes to another worker. One whose
+answer takes longer is acknowledged before, and delays no other call. A caller that hears nothing sends the call again,
+under the same key.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import logging
 import threading
 import uuid
 from base64 import urlsafe_b64encode
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -31,7 +33,9 @@ PATIENCE = 10.0
 LOST_AFTER = 15
 """Seconds after which Redis gives a message that was not acknowledged to another worker."""
 LOOK = 0.5
-"""Seconds between two looks at whether the worker shall stop."""
+"""Seconds between two looks at whether the worker shall stop, and which late answers there are."""
+SOON = 0.25
+"""Seconds for which the door waits for an answer, before it takes the next call."""
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a broker that is away, at most."""
 SOCKET_SECONDS = 5.0
@@ -43,6 +47,14 @@ class Sealed(Struct, frozen=True):
 
     body: bytes
     key: str = ""
+
+
+class Late(Struct, frozen=True):
+    """An answer that takes longer than SOON. The account of waiting calls limits how many an owner has."""
+
+    home: str
+    """The queue of its caller."""
+    work: Future[bytes]
 
 
 def cipher_of(secret: str) -> Fernet:
@@ -58,7 +70,7 @@ def _connect(url: str) -> Connection:
 class Queue:
     """Sends calls to the queue, and waits for their answers at a queue of its own."""
 
-    patience = 0.0  # The door takes the next call when it has answered one.
+    patience = 0.0  # The door takes one call after another, and waits a little for the answer to each.
 
     def __init__(self, url: str, secret: str, key: str) -> None:
         self.url, self.cipher, self.key = url, cipher_of(secret), key
@@ -111,6 +123,7 @@ class QueueDoor:
     def __init__(self, url: str, secret: str, loop: asyncio.AbstractEventLoop) -> None:
         self.url, self.cipher, self.loop = url, cipher_of(secret), loop
         self.stopping = threading.Event()
+        self.late: list[Late] = []
 
     def run(self) -> None:
         """Answer calls until the door is stopped. A broker that is away is asked again."""
@@ -133,6 +146,16 @@ class QueueDoor:
             while not self.stopping.is_set():
                 with suppress(TimeoutError):
                     connection.drain_events(timeout=LOOK)
+                self._send_late(channel)
+        # The calls that wait for their tasks end when the process drains.
+        wait([one.work for one in self.late])
+        self._send_late(channel)
+
+    def _send_late(self, channel: Any) -> None:
+        """Send the late answers that there are."""
+        for one in [one for one in self.late if one.work.done()]:
+            self.late.remove(one)
+            self._send(channel, one.home, one.work.result())
 
     def _answer(self, channel: Any, message: Any) -> None:
         """Answer one message. One that cannot be unsealed is dropped: its sender has another secret.
@@ -153,11 +176,17 @@ class QueueDoor:
             message.ack()
             return
         work = asyncio.run_coroutine_threadsafe(answer(call.body, call.key, "queue"), self.loop)
+        if wait([work], SOON).done:
+            self._send(channel, home, work.result())
+        else:
+            self.late.append(Late(home, work))
+        message.ack()
+
+    def _send(self, channel: Any, home: str, body: bytes) -> None:
         Producer(channel).publish(
-            self.cipher.encrypt(msgspec.msgpack.encode(Sealed(work.result()))),
+            self.cipher.encrypt(msgspec.msgpack.encode(Sealed(body))),
             routing_key=home,
             content_type="application/octet-stream",
             content_encoding="binary",
             expiration=120,
         )
-        message.ack()
