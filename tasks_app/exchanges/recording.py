@@ -105,9 +105,15 @@ class Recorder:
                 loop.call_later(BEHIND, self.flush)
 
     def open(self, exchange: OpenExchange) -> None:
-        """Record the request half now. Operators see a stream or a call that waits while it is open."""
-        self._hand_over(Record([Halves(exchange.row, exchange.body)], []))
-        exchange.is_written = True
+        """Record the request half now, unless it was stored with the change, and drop it.
+
+        Operators see a stream or a call that waits while it is open. It may be open for long, and keeps no request in
+        memory.
+        """
+        if not exchange.is_written:
+            self._hand_over(Record([Halves(exchange.row, exchange.body)], []))
+            exchange.is_written = True
+        exchange.lighten()
 
     def flush(self) -> None:
         """Hand all closed exchanges to the write lane."""

@@ -254,8 +254,7 @@ def _follow(
     """Return a reply with a stream."""
     if wrapping.silent:
         return _end_silently(exchange, wrapping, language, context)
-    if not exchange.is_written:
-        recorder.open(exchange)
+    recorder.open(exchange)
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
     ends = call.caller.expires_at
     kind = ChunkStream if isinstance(follow.first, SharedStreamDocument) else Stream
@@ -277,9 +276,7 @@ def _defer(
     if wrapping.silent:
         return _end_silently(exchange, wrapping, language, context)
     holding = account.hold(call.caller.owner_id, "waits")
-    if not exchange.is_written:
-        recorder.open(exchange)
-    exchange.lighten()
+    recorder.open(exchange)
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)

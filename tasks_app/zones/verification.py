@@ -90,9 +90,7 @@ async def ask(question: Question, caller: Caller, *, door: str = "zone") -> Asyn
     try:
         request = await _read(question, _decode, question)
         first = await _begin(request, caller, exchange)
-        if not exchange.is_written:
-            recorder.open(exchange)
-        exchange.lighten()
+        recorder.open(exchange)
         # The files are stored. An agent may work for hours, and nothing should keep them in memory for so long.
         del question, request
         yield Reply("", False, first.id)

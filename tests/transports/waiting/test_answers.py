@@ -13,6 +13,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.accounts import account
 from tasks_app.models import Exchange, ExchangeBody, Task
 from tasks_app.transports import waiting
+from tasks_app.transports.streams import Stream
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask
 from tests.support.accounts import holdings
@@ -76,6 +77,23 @@ def test_a_call_that_waits_keeps_nothing_of_its_message_in_memory(owner: Person)
 
     gc.collect()
     asyncio.run(story())
+
+
+def test_a_stream_keeps_nothing_of_its_message_in_memory(owner: Person) -> None:
+    wire = Wire("/agents/gate/jsonrpc", "SendStreamingMessage", "ROLE_USER", "1.0")
+
+    async def story() -> None:
+        async with post(owner, wire, wire.call("a long message")) as answer:
+            await anext(answer.chunks)
+            kept = [stream.exchange for stream in gc.get_objects() if isinstance(stream, Stream)]
+            assert [(exchange.body.request, exchange._request) for exchange in kept] == [("", b"")]
+            await stop(owner, await until(Task.objects.first))
+            await answer.rest()
+
+    gc.collect()
+    asyncio.run(story())
+    recorder.drain(PATIENCE)
+    assert ExchangeBody.objects.filter(request__contains="a long message").count() == 1
 
 
 def test_a_client_that_leaves_ends_its_wait_and_not_its_task(owner: Person) -> None:
