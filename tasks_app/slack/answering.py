@@ -29,6 +29,8 @@ from tasks_app.slack.web_api import SlackAway, SlackRefused, WebApi
 log = logging.getLogger(__name__)
 FIRST_SECONDS, LAST_SECONDS = 2.0, 300.0
 """The pause after the first try that Slack did not answer, and the longest one."""
+LANE_ERRORS = (DatabaseError, InterfaceError, Error)
+"""The errors with which work on a lane may end."""
 
 
 class Reply(Protocol):
@@ -85,11 +87,11 @@ async def answer(turn: Turn, api: WebApi, ask_zone: Ask) -> None:
             raise
     except Exception as error:
         log.exception("question %s has met an error that was not expected", turn.id)
-        name, is_away = type(error).__name__, isinstance(error, DatabaseError | InterfaceError | Error)
+        name, is_away = type(error).__name__, isinstance(error, LANE_ERRORS)
         if is_away or not _is_old(turn):
             await _put_off(turn, name, _pause(turn))
         else:
-            with suppress(Lost, DatabaseError, InterfaceError, Error):
+            with suppress(Lost, *LANE_ERRORS):
                 await _give_up(turn, f"It failed for too long: {name}")
     finally:
         renewing.cancel()
@@ -104,7 +106,7 @@ async def _renew(turn: Turn, work: "asyncio.Future[None]") -> None:
         except Lost:
             work.cancel()
             return
-        except (DatabaseError, InterfaceError, Error) as error:
+        except LANE_ERRORS as error:
             log.warning("question %s: its lease could not be renewed: %s", turn.id, error)
 
 
@@ -248,7 +250,7 @@ async def _give_up(turn: Turn, problem: str) -> None:
 
 
 async def _put_off(turn: Turn, problem: str, seconds: float) -> None:
-    with suppress(Lost, DatabaseError, InterfaceError, Error):
+    with suppress(Lost, *LANE_ERRORS):
         await ask(partial(questions.put_off, turn, seconds, problem, failed=True))
 
 
