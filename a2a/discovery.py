@@ -50,12 +50,9 @@ def encode(description: Description) -> bytes:
 
 def encode_error(error: Error, code: int) -> Json:
     """Return an error object of the code and the message, which all versions have."""
-    details = [error.facts["detail"]] if "detail" in error.facts else []
-    if "reference" in error.facts:
-        details.append(f"reference {error.facts['reference']}")
-    if isinstance(error, InvalidParams):
-        details += [f"{field} {description}" for field, description in error.violations]
-    message = f"{error.sentence}: {'; '.join(details)}" if details else error.sentence
+    message = error.full_message
+    if isinstance(error, InvalidParams) and error.violations:
+        message = f"{error.sentence}: {'; '.join(' '.join(violation) for violation in error.violations)}"
     return {"code": code, "message": message}
 
 

@@ -250,6 +250,15 @@ class UnknownAgent(Error):
     reason = "UNKNOWN_AGENT"
     sentence = "No such agent or skill"
 
+    @property
+    def message(self) -> str:
+        """The sentence with the name that the caller gave, and the place where the names are."""
+        label = next((kind for kind in ("agent", "skill") if kind in self.facts), None)
+        if label is None:
+            return self.sentence
+        name = self.facts[label]
+        return f'{self.sentence}: there is no {label} "{name}"; GET /agents/ lists the agents and their skills'
+
 
 class IdempotencyConflict(Error):
     """The caller has used the message id before, for a message with other content."""

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 
 from a2a import languages
 from a2a.agents import registry
-from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable
+from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable, UnknownAgent
 from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.access import Caller, FindCaller
@@ -114,7 +114,7 @@ def agent_of(path: str) -> str | None:
 def check_agent(caller: Caller, name: str | None) -> None:
     """Check that there is an agent of the name for the caller, if there is a name. Raises Refusal: 404."""
     if name is not None and (registry.get(name) is None or not may_see(caller, name)):
-        raise Refusal(404, f"there is no agent {name[:64]!r}; GET /agents/ lists the agents")
+        raise Refusal(404, "", error=UnknownAgent(agent=name[:64]))
 
 
 def _check_origin(request: HttpRequest) -> None:

@@ -154,7 +154,7 @@ def test_a_forbidden_skill_is_as_unknown_as_one_that_does_not_exist(owner: Perso
     def asking_for(skill: str) -> Any:
         return refusal(owner, SendMessage(message=message("hello"), metadata={"skill": skill}))
 
-    assert asking_for("whisper") == (UnknownAgent, {"skill": "whisper"}, UnknownAgent.sentence)
+    assert asking_for("whisper") == (UnknownAgent, {"skill": "whisper"}, UnknownAgent(skill="whisper").message)
     assert str(asking_for("whisper")).replace("whisper", "whimper") == str(asking_for("whimper"))
 
 

@@ -158,6 +158,14 @@ def test_a_violation_that_is_a_sentence_stands_behind_a_colon() -> None:
     assert told == "Invalid parameters: message.parts: At least one part is required"
 
 
+@pytest.mark.parametrize("kind", ["agent", "skill"])
+def test_an_unknown_agent_is_named_with_the_place_of_the_names(kind: str) -> None:
+    told = f'No such agent or skill: there is no {kind} "nobody"; GET /agents/ lists the agents and their skills'
+    error = errors.UnknownAgent(**{kind: "nobody"})
+    assert {dialect.error(error)["message"] for dialect in DIALECTS} == {told}
+    assert neutral(error) == {"code": -38005, "message": told}
+
+
 def test_the_name_of_a_field_may_be_long_and_the_message_is_not() -> None:
     assert len(errors.InvalidParams(("x" * 100_000, "must not hold the character U+0000")).message) < 300
 

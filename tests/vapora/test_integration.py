@@ -66,7 +66,9 @@ async def test_a_refusal_of_the_server_has_its_code_and_its_message(server: Serv
         with pytest.raises(errors.ServerError) as caught:
             await client.send("hello", metadata={"agent": "nobody"})
     assert (type(caught.value), caught.value.code) == (errors.UnknownAgent, -32000)
-    assert caught.value.message == "No such agent or skill"
+    assert caught.value.message == (
+        'No such agent or skill: there is no agent "nobody"; GET /agents/ lists the agents and their skills'
+    )
 
 
 @pytest.mark.requirement("VAPORA-02", "VAPORA-09")

@@ -39,7 +39,16 @@ async def test_the_agent_of_the_path_answers(server: Server) -> None:
             assert kind in (await next_frame(client))["result"]
 
 
-@pytest.mark.parametrize("path", ["/agents/nobody/ws", "/nobody/ws", "/admin/ws", "/agents/ws", "/jsonrpc", "/a/b/ws"])
+@pytest.mark.parametrize("path", ["/agents/nobody/ws", "/nobody/ws"])
+async def test_an_unknown_agent_is_named_as_over_http(server: Server, path: str) -> None:
+    status, error, _ = await refused(server.url, path, **bearer(server.owner))
+    assert (status, error["code"]) == (404, -38005)
+    assert error["message"] == (
+        'No such agent or skill: there is no agent "nobody"; GET /agents/ lists the agents and their skills'
+    )
+
+
+@pytest.mark.parametrize("path", ["/admin/ws", "/agents/ws", "/jsonrpc", "/a/b/ws"])
 async def test_a_path_without_an_agent_is_not_found(server: Server, path: str) -> None:
     status, error, _ = await refused(server.url, path, **bearer(server.owner))
     assert (status, error["code"]) == (404, -32600)
