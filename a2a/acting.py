@@ -127,5 +127,5 @@ def arguments(run: Run) -> dict[str, Any]:
     try:
         values = msgspec.convert({} if place is None else run.message.parts[place].data, inputs)
     except msgspec.ValidationError as error:
-        raise InvalidParams(violation(str(error), field)) from None
+        raise InvalidParams(violation(str(error), inputs, field)) from None
     return {name: getattr(values, name) for name in inputs.__struct_fields__}

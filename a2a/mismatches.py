@@ -2,16 +2,19 @@
 
 import ast
 import re
+from typing import Any
+
+from a2a.literals import KEY, literals_at
 
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
-_AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_AT = re.compile(r" - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]+)`")
 _MISMATCH = re.compile(r"Expected `(?P<expected>[a-z]+(?: \| [a-z]+)*)`, got `(?P<received>[a-z]+)`")
 _BOUND = re.compile(r"Expected `[a-z]+` (?P<sign>>=|<=|>|<) (?P<bound>\S+)")
 _LENGTH = re.compile(r"Expected `(?P<kind>[a-z]+)` of length (?P<sign>>= |<= |)(?P<length>\d+)")
 _MULTIPLE = re.compile(r"Expected `[a-z]+` that's a (?P<multiple>multiple of \S+)")
 _PATTERN = re.compile(r"Expected `str` matching regex (?P<literal>['\"].+)", re.DOTALL)
-_CHOICE = re.compile(r"Invalid enum value (?P<value>.+)", re.DOTALL)
+_CHOICE = "Invalid enum value "
 _SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
 _UNITS = {"str": "characters", "array": "items", "object": "members"}
 """The name of what a string, an array or an object has a number of."""
@@ -27,8 +30,8 @@ KINDS = {
 """The name in JSON of each type in a message of msgspec."""
 
 
-def violation(sentence: str, root: str = "") -> tuple[str, str]:
-    """Return the path of the wrong member and what is wrong with it, from an error message of msgspec.
+def violation(sentence: str, kind: Any, root: str = "") -> tuple[str, str]:
+    """Return the path of the wrong member and what is wrong with it, from an error message of msgspec about a type.
 
     The path begins with the root, which is the path of the value that msgspec has read.
     """
@@ -37,11 +40,16 @@ def violation(sentence: str, root: str = "") -> tuple[str, str]:
     for form, description in ((_MISSING, "is required"), (_UNKNOWN, "is unknown")):
         if member := form.match(text):
             return _joined(root, path, member["name"]), description
-    return _joined(root, path) or "params", _words(text)
+    if place and place["key"]:
+        return _joined(root, path), f"has a key that {_words(text, kind, f'{path}.{KEY}')}"
+    return _joined(root, path) or "params", _words(text, kind, path)
 
 
-def _words(text: str) -> str:
+def _words(text: str, kind: Any, path: str) -> str:
     """Return what is wrong with a value, in the words of JSON where they are known."""
+    if text.startswith(_CHOICE):
+        literals = literals_at(kind, path)
+        return f"must be {'one of ' if len(literals) > 1 else ''}{', '.join(literals) or 'another value'}"
     if wrong := _MISMATCH.fullmatch(text):
         return f"must be {_alternatives(wrong['expected'])}, not {KINDS.get(wrong['received'], wrong['received'])}"
     if wrong := _BOUND.fullmatch(text):
@@ -52,8 +60,6 @@ def _words(text: str) -> str:
         return _length(wrong["sign"], wrong["length"], _UNITS.get(wrong["kind"], "bytes"))
     if wrong := _PATTERN.fullmatch(text):
         return f"must match {ast.literal_eval(wrong['literal'])}"  # It is written as in Python.
-    if wrong := _CHOICE.fullmatch(text):
-        return f"is not one of the values that it may have, but {wrong['value']}"
     return text.replace("`", "")
 
 

@@ -59,7 +59,7 @@ def check(params: Any, struct: type[Struct]) -> Json:
     try:
         msgspec.convert(params, struct)
     except msgspec.ValidationError as error:
-        raise InvalidParams(violation(str(error))) from None
+        raise InvalidParams(violation(str(error), struct)) from None
     return params
 
 

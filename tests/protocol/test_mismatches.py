@@ -1,15 +1,30 @@
 """A value of a wrong type in the params of a call is named in the words of JSON."""
 
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from a2a.dialects import v1_0, zone
 from a2a.errors import InvalidParams
 from a2a.mismatches import violation
 from a2a.types import Json
+
+
+class Color(Enum):
+    """Values of a member."""
+
+    RED = "red"
+    GREEN = "green"
+
+
+class Lamp(Struct):
+    """An object with such a member."""
+
+    color: Color
+
 
 send = v1_0.DIALECT.methods["SendMessage"].decode
 MESSAGE: Json = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
@@ -66,13 +81,25 @@ def test_params_of_a_wrong_type_are_named_in_the_words_of_json(wrong: Any, fault
         (Annotated[str, Meta(pattern="^a+$")], "b", "must match ^a+$"),
         (Annotated[str, Meta(pattern=r"^\d+`'$")], "b", r"must match ^\d+`'$"),
         (Annotated[int, Meta(multiple_of=5)], 3, "must be a multiple of 5"),
-        (Literal["x", "y"], "z", "is not one of the values that it may have, but 'z'"),
+        (Literal["x", "y"], "z", "must be one of x, y"),
+        (Literal["x", "y"], "z` - at `$.m", "must be one of x, y"),
+        (Literal["x"], "z", "must be x"),
+        (Literal["x"] | None, "z", "must be x"),
+        (Annotated[Literal["x", "y"], Meta(description="A letter.")], "z", "must be one of x, y"),
+        (list[Literal[1, 2]], [1, 3], "must be one of 1, 2"),
+        (tuple[int, Literal["x", "y"]], [1, "z"], "must be one of x, y"),
+        (dict[str, list[Literal["x", "y"]]], {"a.b": ["x", "z"]}, "must be one of x, y"),
+        (dict[Literal["x", "y"], int], {"z": 1}, "has a key that must be one of x, y"),
+        (dict[int, int], {"z": 1}, "has a key that must be an integer, not a string"),
+        (Color, "blue", "must be one of red, green"),
+        (list[Lamp], [{"color": "red"}, {"color": "blue"}], "must be one of red, green"),
     ],
 )
 def test_a_value_beyond_a_limit_is_named_in_the_same_words(kind: Any, wrong: Any, fault: str) -> None:
+    holder = msgspec.defstruct("holder", [("n", kind)])
     with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.convert({"n": wrong}, dict[str, kind])
-    assert violation(str(caught.value))[1] == fault
+        msgspec.convert({"n": wrong}, holder)
+    assert violation(str(caught.value), holder)[1] == fault
 
 
 def test_a_limit_of_a_language_is_named_with_its_member() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from msgspec import Meta
@@ -147,6 +147,16 @@ def test_the_limits_of_an_input_are_checked() -> None:
     with pytest.raises(InvalidParams) as refused:
         play(forecasts, {"days": 15})
     assert refused.value.violations == (("message.parts[0].data.days", "must be at most 14"),)
+
+
+def test_the_values_of_an_input_are_named() -> None:
+    def forecasts(run: Run, unit: Literal["celsius", "kelvin"] = "celsius") -> str:
+        """Tells the weather in a unit."""
+        return unit
+
+    with pytest.raises(InvalidParams) as refused:
+        play(forecasts, {"unit": "fahrenheit"})
+    assert refused.value.violations == (("message.parts[0].data.unit", "must be one of celsius, kelvin"),)
 
 
 def test_replies_and_refusals_are_seen() -> None:
