@@ -11,7 +11,7 @@ from msgspec import Struct
 from a2a.client import refusals
 from a2a.client.addresses import is_loopback
 from a2a.client.cards import decode_card
-from a2a.client.errors import ClientError, InvalidResponse, UntrustedCard
+from a2a.client.errors import ClientError, InvalidResponse, ServerError, UntrustedCard
 from a2a.client.http import Answer, Exchange, Http
 from a2a.client.language import decoded
 from a2a.client.patience import Retries, repeat
@@ -55,14 +55,24 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
         if answer.status in _ELSEWHERE and place != places[-1]:
             continue
         if answer.status != 200:
-            error = refusals.of_rest(answer, place)
-            error.what = "there is no agent card at this address" if answer.status in _ELSEWHERE else error.what
-            raise error
+            raise _no_card(answer, place)
         wire = _object(answer, place)
         if trust is not None:
             wire = await _trusted(http, wire, place, trust, retries)
         return FoundCard(card=decoded(decode_card, wire, "the card", place), wire=wire, url=place)
     raise AssertionError("the last place gives a card or an error")
+
+
+def _no_card(answer: Answer, place: str) -> ServerError:
+    """Return the error of an answer without a card.
+
+    If there is no such place, the body does not count: its reason is about calls, such as that an operation is lacking.
+    """
+    if answer.status not in _ELSEWHERE:
+        return refusals.of_rest(answer, place)
+    error = refusals.of_status(answer, place)
+    error.what = "there is no agent card at this address"
+    return error
 
 
 async def _fetch(http: Http, exchange: Exchange, retries: Retries) -> Answer:

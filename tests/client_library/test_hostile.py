@@ -336,9 +336,12 @@ async def test_a_page_of_tasks_that_leads_to_itself_ends_the_list() -> None:
     assert len(server.asked) == 2
 
 
-async def test_an_agent_without_a_card_is_reported_as_such() -> None:
-    async with faulty(plain(404)) as server, Client(server.url) as client:
-        with pytest.raises(errors.UnexpectedStatus, match="there is no agent card at this address") as caught:
+@pytest.mark.parametrize("body", [b"", b'{"error":{"code":404,"message":"Method not found: there is nothing here"}}'])
+async def test_an_agent_without_a_card_is_reported_as_such(body: bytes) -> None:
+    async with faulty(plain(404, body)) as server, Client(server.url) as client:
+        with pytest.raises(
+            errors.UnexpectedStatus, match=r"there is no agent card at this .*Check the address"
+        ) as caught:
             await client.card()
     assert caught.value.status == 404
 
