@@ -51,6 +51,8 @@ def test_every_route_of_0_3_answers_at_the_root_and_for_an_agent(
     assert ("kind" in task) == (message is KIND)
     got = client.get(f"{base}/tasks/{task['id']}").json()
     assert (got["id"], got["status"]["state"]) == (task["id"], "TASK_STATE_COMPLETED")
+    assert "history" in got
+    assert "history" not in client.get(f"{base}/tasks/{task['id']}?historyLength=0").json()
     page = client.get(
         f"{base}/tasks", params={"contextId": task["contextId"], "limit": 1, "status": "completed"}
     ).json()
