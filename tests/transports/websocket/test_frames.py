@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from websockets import ClientConnection
 
+from a2a.extensions import HEADER, OLD_HEADER
+from a2a.language import VERSION_HEADER
+from a2a.money import HEADER as BUDGET
 from tasks_app.limits.accounts import account
-from tests.conftest import Person, Server
+from tasks_app.transports.frames import AFTER
+from tests.conftest import ROOT, Person, Server
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import PARAMETERS, bearer, call, dialled, message, next_frame, streaming
 from tests.transports.websocket.serving import connected, eventually
@@ -193,3 +197,16 @@ async def test_a_stream_ends_with_its_socket(owner: Person, service: None) -> No
         assert {kind for kind, _, _ in holdings(account)} == {"sockets", "streams"}
         await client.close()
         await eventually(lambda: not holdings(account))
+
+
+def test_the_page_has_each_service_parameter() -> None:
+    page = (ROOT / "docs/websocket.md").read_text()
+    table = page.partition("| Service parameter |")[2].partition("\n\n")[0]
+    for name in (VERSION_HEADER, HEADER, OLD_HEADER, AFTER, BUDGET):
+        assert f"`{name}`" in table
+
+
+async def test_a_budget_in_a_frame_is_read(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(call(1, "SendMessage", {"message": message(id="budget")}, **{BUDGET: "cheap"}))
+        assert BUDGET in (await answer_to(client, 1))["error"]["message"]
