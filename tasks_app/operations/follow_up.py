@@ -92,7 +92,7 @@ def _preferences(request: SendMessage, context: Context, head: Head) -> Preferen
     agent = registry.get(head.agent)
     preferences = fit(request, agent, context) if agent else Preferences(caller=for_agents(context.caller))
     if request.message.context_id is not None and request.message.context_id != head.context_id:
-        raise InvalidParams(("message.contextId", "is not the context of the task"))
+        raise InvalidParams(("message.contextId", "is not the context of the task; leave it out"))
     return preferences
 
 
