@@ -62,7 +62,8 @@ def body_of(request: HttpRequest, endpoint: Endpoint) -> bytes:
 
 def wrong_type(kind: str) -> Refusal:
     """Return the refusal of a media type."""
-    return Refusal(415, f"the Content-Type must be application/json, not {kind[:64] or 'absent'}")
+    fault = f"not {kind[:64]}" if kind else "and the request has none"
+    return Refusal(415, f"the Content-Type must be application/json, {fault}")
 
 
 def read(request: HttpRequest, setting: str = WIDEST) -> bytes:
