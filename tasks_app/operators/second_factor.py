@@ -10,6 +10,7 @@ import hmac
 import io
 import logging
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 import segno
@@ -41,6 +42,12 @@ def is_satisfied(user: Any) -> bool:
 def has_device(user: User) -> bool:
     """Return whether a user has enrolled."""
     return bool(TOTPDevice.objects.filter(user=user, confirmed=True).exists())
+
+
+def find_holders(ids: Iterable[int]) -> set[int]:
+    """Return those of the users, given by their ids, who have enrolled."""
+    devices = TOTPDevice.objects.filter(user__in=ids, confirmed=True)
+    return set(devices.values_list("user_id", flat=True))
 
 
 def new_key() -> str:

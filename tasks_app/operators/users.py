@@ -5,7 +5,7 @@ except one with the permission to change users or roles, which leads to every ro
 """
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, Us
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
-from tasks_app.operators.second_factor import has_device
+from tasks_app.operators.second_factor import find_holders
 from tasks_app.operators.texts import check_printable
 
 DETAILS = ("email", "first_name", "last_name")
@@ -232,10 +232,13 @@ def roles_of(user: User) -> list[str]:
 
 def describe_reach(user: User) -> dict[str, Any]:
     """Return what an operator may see: the row of their reach, or nulls for an operator without one."""
-    row = OperatorReach.objects.filter(pk=user.pk).first()
+    return _describe_reach(OperatorReach.objects.filter(pk=user.pk).first())
+
+
+def _describe_reach(row: OperatorReach | None) -> dict[str, Any]:
     if row is None:
         return {"all_tenants": None, "tenants": None, "agents": None}
-    tenants = sorted(row.tenants.values_list("name", flat=True))
+    tenants = sorted(tenant.name for tenant in row.tenants.all())
     return {"all_tenants": row.all_tenants, "tenants": tenants, "agents": row.agents.split()}
 
 
@@ -288,6 +291,27 @@ def end_access(user: User) -> int:
 
 def describe_user(user: User) -> dict[str, Any]:
     """Return the columns of an operator that other operators may see."""
+    return describe_users([user])[0]
+
+
+def describe_users(users: Iterable[User]) -> list[dict[str, Any]]:
+    """Return the columns of operators that other operators may see, in as many queries as for one operator."""
+    by_id = {user.pk: user for user in users}
     columns = ("id", "username", *DETAILS, "is_active", "is_staff", "is_superuser", "last_login")
-    more = {"roles": roles_of(user), "second_factor": has_device(user), "link": describe_link_of(user)}
-    return {name: getattr(user, name) for name in columns} | more | describe_reach(user)
+    roles: dict[int, list[str]] = {id: [] for id in by_id}
+    named = User.groups.through._default_manager.filter(user__in=by_id)
+    for id, name in named.values_list("user_id", "group__name"):
+        roles[id].append(name)
+    devices = find_holders(by_id)
+    links = UserLink.objects.select_related("principal__tenant").in_bulk(by_id)
+    reaches = OperatorReach.objects.prefetch_related("tenants").in_bulk(by_id)
+    return [
+        {name: getattr(user, name) for name in columns}
+        | {
+            "roles": sorted(roles[id]),
+            "second_factor": id in devices,
+            "link": _describe_link(links[id]) if id in links else None,
+        }
+        | _describe_reach(reaches.get(id))
+        for id, user in by_id.items()
+    ]

@@ -22,9 +22,17 @@ REACH = frozenset({"tenants", "all_tenants", "agents"})
 """The members of a reach."""
 
 
+class UserRows(serializers.ListSerializer[Any]):
+    """The rows of a list, described together: what belongs to them is read in one query of each table."""
+
+    def to_representation(self, data: Any) -> list[dict[str, Any]]:
+        return users.describe_users(data)
+
+
 class UserRow(Row):
     class Meta:
         model = User
+        list_serializer_class = UserRows
         fields = ("id", "username", *users.DETAILS, "is_active", "is_staff", "is_superuser", "last_login")
 
     def to_representation(self, instance: User) -> dict[str, Any]:

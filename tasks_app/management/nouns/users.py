@@ -188,8 +188,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         rows = User.objects.order_by("-id")
         if options["name"] is not None:
             rows = rows.filter(username=options["name"])
-        for user in printer.limit_rows(rows, options["limit"]):
-            printer.print_line(users.describe_user(user))
+        for line in users.describe_users(printer.limit_rows(rows, options["limit"])):
+            printer.print_line(line)
         return
     by = read_operator(options)
     try:

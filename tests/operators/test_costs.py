@@ -1,0 +1,68 @@
+"""The cost of lists of operators: more rows take no more queries, at any door."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tasks_app.api.resources import RESOURCES
+from tasks_app.operators import users
+from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from tasks_app.operators.users import NamedReach
+from tests.operators.people import OPS, Program, operator, program
+from tests.operators.tenants import Furniture
+from tests.support.commands import printed
+from tests.transports.admin.pages import registered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+
+
+def queries_of(read: Callable[[], Any]) -> int:
+    """Return the number of queries that a list takes."""
+    with CaptureQueriesContext(connection) as captured:
+        read()
+    return len(captured)
+
+
+def lists_of_users(robot: Program, client: Client) -> list[int]:
+    """Return the queries of the list of operators over the API, by the command, and of the page of the admin."""
+    page = reverse("admin:auth_user_changelist")
+    return [
+        queries_of(read)
+        for read in (partial(robot.get, "users/"), partial(printed, "a2a", "users", "list"), partial(client.get, page))
+    ]
+
+
+def test_more_operators_take_no_more_queries(olga: Any, admin_client: Client) -> None:
+    robot = program(ADMINISTRATOR)
+    lists_of_users(robot, admin_client)  # The first use of a token is stored.
+    before = lists_of_users(robot, admin_client)
+    for roles in ([], [VIEWER], [VIEWER, OPERATOR]):
+        users.link_user(OPS, operator(*roles, reach=NamedReach(tenants=["acme"])), "olga", "acme", "*")
+    assert lists_of_users(robot, admin_client) == before
+    (row, *_) = robot.get("users/").json()["results"]
+    assert (row["roles"], row["tenants"], row["link"]) == (
+        [OPERATOR, VIEWER],
+        ["acme"],
+        {"principal": "acme/olga", "scopes": "*"},
+    )
+    assert printed("a2a", "users", "list")[0] | {"last_login": None} == row
+
+
+def test_more_rows_of_any_table_take_no_more_queries(admin_client: Client) -> None:
+    """Each tenant has a row of every table. The first list of a process reads what later ones have in memory."""
+    robot, counts = program(ADMINISTRATOR), {}
+    pages = [reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist") for model in registered()]
+    lists = {resource.segment: partial(robot.get, f"{resource.segment}/") for resource in RESOURCES}
+    lists |= {page: partial(admin_client.get, page) for page in pages}
+    for number in range(3):
+        Furniture(f"tenant-{number}", f"mark-{number}")
+        for read in lists.values():
+            read()
+        counts[number] = {name: queries_of(read) for name, read in lists.items()}
+    assert counts[2] == counts[1]
