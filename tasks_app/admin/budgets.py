@@ -66,6 +66,8 @@ class BudgetAdmin(ReadOnly[Budget]):
     list_display = ("__str__", "show_amount", "period", "show_reserved", "show_spent", "show_left", "show_resets_at")
     list_select_related = ("tenant", "principal")
     ordering = ("-pk",)
+    search_fields = ("principal__name", "tenant__name")
+    search_help_text = "A part of the name of the principal, or of the tenant's."
     sortable_by = ()
     readonly_fields = ("show_reserved", "show_spent", "show_left", "show_resets_at", "show_tasks")
     autocomplete_fields = ()

@@ -45,6 +45,8 @@ class RateLimitAdmin(Making, ReadOnly[RateLimit]):
     list_display_links = None
     list_select_related = ("tenant", "principal")
     ordering = ("-id",)
+    search_fields = ("principal__name", "tenant__name")
+    search_help_text = "A part of the name of the principal, or of the tenant's."
     sortable_by = ()
     actions = ("remove",)
 

@@ -61,6 +61,8 @@ class PermissionAdmin(DatedTable[Permission]):
     list_select_related = ("principal", "tenant")
     raw_id_fields = ("principal", "tenant")
     ordering = ("-id",)
+    search_fields = ("pattern", "principal__name", "tenant__name")
+    search_help_text = "A part of the pattern, of the principal or of its tenant."
     sortable_by = ()
     actions = ("remove",)
 

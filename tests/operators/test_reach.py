@@ -17,6 +17,7 @@ from tasks_app.models import (
     Exchange,
     OperatorReach,
     Principal,
+    RateLimit,
     ServiceAccount,
     Task,
     Tenant,
@@ -35,6 +36,8 @@ from tests.transports.admin.pages import act, registered
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 MINE, OTHER = "mine7", "other7"
 HERE = NamedReach(tenants=["acme"])
+SEARCHED = (Tenant, Principal, ApiKey, ServiceAccount, PermissionRow, Budget, RateLimit)
+"""Tables that are searched for a part of a name."""
 
 
 @pytest.fixture
@@ -84,15 +87,15 @@ def test_no_search_of_the_admin_finds_a_row_of_another_tenant(mine: Furniture, o
         assert list(answer.context["cl"].result_list) == []
 
 
-@pytest.mark.parametrize("model", [Tenant, Principal, ApiKey, ServiceAccount])
-def test_callers_are_found_by_a_part_of_their_names(mine: Furniture, other: Furniture, model: Any) -> None:
+@pytest.mark.parametrize("model", SEARCHED)
+def test_callers_and_their_rights_are_found_by_parts_of_names(mine: Furniture, other: Furniture, model: Any) -> None:
     nearby, everyone = browser(operator(ADMINISTRATOR, reach=HERE)), browser(operator(ADMINISTRATOR))
     for client, text, found in ((everyone, "acm", mine), (everyone, OTHER[1:], other), (nearby, OTHER[1:], None)):
         rows = client.get(address(model, "changelist"), {"q": text}).context["cl"].result_list
         assert [row.pk for row in rows] == ([found.rows[model].pk] if found else []), (model, text)
 
 
-@pytest.mark.parametrize("model", [Tenant, Principal, ApiKey, ServiceAccount, User, Group])
+@pytest.mark.parametrize("model", [*SEARCHED, User, Group])
 @pytest.mark.parametrize("text", ["a " * 1_000, "x" * 60_000, "_" * 30_000])
 def test_a_search_with_too_many_words_or_letters_is_refused(mine: Furniture, model: Any, text: str) -> None:
     page = browser(User.objects.create_superuser("ada")).get(address(model, "changelist"), {"q": text})
