@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
-from tasks_app.models import Delivery, Principal, Refusals, SharedStream, SlackQuestion, Webhook, Workflow
+from tasks_app.models import Delivery, MemoryEntry, Principal, Refusals, SharedStream, SlackQuestion, Webhook, Workflow
 from tasks_app.operators.audit import Change, record_acts
 from tests.operators.people import OPS
 from tests.operators.tenants import Furniture
@@ -17,6 +17,7 @@ OTHERS = {
     "a2a workflows list": Workflow,
     "a2a shared-streams list": SharedStream,
     "a2a slack questions": SlackQuestion,
+    "a2a memory list": MemoryEntry,
     "deliveries list": Delivery,
     "deliveries webhooks": Webhook,
 }
@@ -38,7 +39,8 @@ def test_a_list_ends_with_a_time(words: str, olga: Principal) -> None:
 @pytest.mark.parametrize(("words", "model"), OTHERS.items())
 def test_a_list_is_cut_at_both_ends(words: str, model: Any) -> None:
     row = Furniture("acme", "mine7").rows[model]
-    model.objects.filter(pk=row.pk).update(created_at=clock.now())
+    column = "expires_at" if model is MemoryEntry else "created_at"
+    model.objects.filter(pk=row.pk).update(**{column: clock.now()})
     for window, count in (
         (("--since", "1h", "--until", "2100-01-01"), 1),
         (("--until", "1h"), 0),

@@ -9,6 +9,8 @@ from tasks_app.management.arguments import (
     add_ids,
     add_limit,
     add_operator,
+    add_window,
+    in_window,
     read_ids,
     read_operator,
     read_row_id,
@@ -21,10 +23,13 @@ from tasks_app.operators import columns, lookup
 
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
-    listing = verbs.add_parser("list", help="list the entries without their values, newest first")
+    listing = verbs.add_parser(
+        "list", help="list the entries without their values, newest first; --since and --until compare the expiry"
+    )
     listing.add_argument("--owner", type=read_text, help="only those of a principal, such as olga or acme/olga")
     listing.add_argument("--namespace", type=read_text, help="only those of a namespace")
     listing.add_argument("--key", type=read_text, help="only those of a key")
+    add_window(listing)
     add_limit(listing)
     show = verbs.add_parser("show", help="show one with its value, whose secrets are masked, and its owner's room")
     show.add_argument("id", type=read_row_id)
@@ -38,7 +43,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     match options["verb"]:
         case "list":
             names = {name: options[name] for name in ("namespace", "key") if options[name] is not None}
-            rows = rows.filter(**names)
+            rows = in_window(rows.filter(**names), "expires_at", options)
             if options["owner"]:
                 rows = lookup.owned_by(rows, options["owner"])
             for row in printer.limit_rows(rows, options["limit"]):
