@@ -24,10 +24,9 @@ def set_permission(to: Principal | Tenant, kind: Kind, pattern: str, *, allows: 
     pattern = pattern.strip(" ")  # A rule with spaces around a name would deny nothing.
     check_pattern(kind, pattern)
     with transaction.atomic():
-        _lock(to)
+        check_room(to, kind, pattern)
         rows = _rows_of(to)
         before = rows.filter(kind=kind, pattern=pattern).first()
-        check_room(to, kind, pattern)
         row, _ = rows.update_or_create(kind=kind, pattern=pattern, defaults={"allows": allows} | columns_of(to))
         _publish(to)
         change = Change(row, {"allows": before.allows} if before else {}, {"allows": allows, "of": str(to)})
@@ -36,7 +35,11 @@ def set_permission(to: Principal | Tenant, kind: Kind, pattern: str, *, allows: 
 
 
 def check_room(to: Principal | Tenant, kind: str, pattern: str) -> None:
-    """Check that a principal or a tenant has room for a permission, or one to replace. Raises ValueError."""
+    """Lock a principal or a tenant, and check that it has room for a permission, or one to replace. Raises ValueError.
+
+    It must be called in the transaction that sets the permission, so that the room is still there then.
+    """
+    _lock(to)
     rows = _rows_of(to)
     if rows.count() >= MOST and not rows.filter(kind=kind, pattern=pattern).exists():
         raise ValueError(f"a principal or a tenant has {MOST} permissions at most: use a pattern for many names")

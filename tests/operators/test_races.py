@@ -1,5 +1,6 @@
 """A row that another operator removes between the look and the act of a verb leads to a refusal, never to a fault."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from tasks_app.models import (
     MemoryEntry,
     MemoryUse,
     OperatorToken,
+    Permission,
     Principal,
     RateLimit,
     SlackWorkspace,
@@ -25,8 +27,10 @@ from tasks_app.models import (
     Tenant,
 )
 from tasks_app.models.budgets import TOTAL
-from tasks_app.operators import budgets, rate_limits, tokens, users
+from tasks_app.operators import budgets, permissions, rate_limits, tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR
+from tests.conftest import PATIENCE, until
+from tests.database.locks import needs_row_locks, under_way, waiting_for_locks
 from tests.operators.people import OPS, operator, program
 from tests.operators.tenants import Furniture
 from tests.support.operators import task
@@ -162,6 +166,32 @@ def test_a_rate_limit_is_set_although_another_operator_sets_it_meanwhile(monkeyp
     assert RateLimit.objects.get(tenant=tenant).per_minute == 7
     act = Act.objects.filter(kind="rate limit").latest("pk")
     assert (orjson.loads(act.before)["per_minute"], orjson.loads(act.after)["per_minute"]) == (5, 7)
+
+
+@needs_row_locks
+def test_the_last_permission_is_given_once_and_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, client, original = Furniture("acme", "mine7").rows[Principal], Client(), permissions.set_permission
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    form = {"principal": owner.pk, "allows": "yes", "kind": "agent", "pattern": "echo"}
+    is_checked = threading.Event()
+
+    def set_other() -> Any:
+        assert is_checked.wait(PATIENCE)
+        return original(owner, "agent", "hello", allows=True, by=OPS)
+
+    def set_late(*args: Any, **values: Any) -> Any:
+        is_checked.set()
+        until(lambda: others or waiting_for_locks(), "the act of the other operator, or its wait for this one")
+        return original(*args, **values)
+
+    Permission.objects.all().delete()
+    monkeypatch.setattr(permissions, "MOST", 1)
+    monkeypatch.setattr(permissions, "set_permission", set_late)
+    with under_way(set_other) as others:
+        answer = client.post(reverse("admin:tasks_app_permission_add"), form)
+    assert (answer.status_code, str(Permission.objects.get())) == (302, "allow agent echo")
+    (refusal,) = others
+    assert "has 1 permissions at most: use a pattern" in str(refusal)
 
 
 @pytest.mark.parametrize("is_active", [True, False])
