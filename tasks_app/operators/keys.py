@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from django.db import transaction
+from django.db.models import QuerySet
 
 from tasks_app import clock
 from tasks_app.callers import access
@@ -101,25 +102,40 @@ def _check_not_replaced(old: ApiKey) -> None:
     Its expiry is then the end of an overlap, and says nothing about the life of a new key. The act of the rotation
     tells, because nothing deletes acts.
     """
+    if (new := _find_replacement(old)) is not None:
+        is_valid = _valid_keys().filter(pk=new).exists()
+        advice = ": rotate that one" if is_valid else ", which has ended: make another key"
+        raise ValueError(f"key {old.pk} is being replaced by key {new} already{advice}")
+
+
+def _find_replacement(old: ApiKey) -> int | None:
+    """Return the id of the key that replaces this one after the overlap of a rotation; None for any other key."""
     act = Act.objects.filter(kind=kind_of(old), object_id=str(old.pk), verb=ROTATE).order_by("-id").first()
-    if act is not None and old.expires_at is not None:
-        new = orjson.loads(act.after)["replaced_by"]
-        raise ValueError(f"key {old.pk} is being replaced by key {new} already: rotate that one")
+    return None if act is None or old.expires_at is None else int(orjson.loads(act.after)["replaced_by"])
 
 
 def find_key(text: str) -> ApiKey:
     """Return the key with a name or an id. Raises ValueError for none, and for several keys of one name."""
-    keys = ApiKey.objects.select_related("principal__tenant").filter(revoked_at=None)
-    keys = keys.exclude(expires_at__lte=clock.now())
+    keys = _valid_keys().select_related("principal__tenant")
     rows = list(keys.filter(name=text).order_by("pk")[:MOST_NAMED])
     if not rows and text.isascii() and text.isdigit() and len(text) < 10:
         rows = list(keys.filter(pk=int(text)))
     if not rows:
         raise ValueError(f"no valid key has the name or the id {text!r}; `manage.py a2a keys list` prints both")
     if len(rows) > 1:
-        ids = ", ".join(str(row.pk) for row in rows)
+        ids = "; ".join(map(_show_id, rows))
         raise ValueError(f"several keys have the name {text!r}: name one by its id ({ids})")
     return rows[0]
+
+
+def _valid_keys() -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(revoked_at=None).exclude(expires_at__lte=clock.now())
+
+
+def _show_id(row: ApiKey) -> str:
+    """Return the id of a key, and of the one that replaces it: a name is that of both until the overlap ends."""
+    new = _find_replacement(row)
+    return f"{row.pk}" if new is None else f"{row.pk}, which key {new} replaces at {row.expires_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _row_of(key: str) -> ApiKey:

@@ -92,6 +92,22 @@ def test_a_key_that_is_being_replaced_is_not_rotated_again() -> None:
     assert (answer.status_code, answer.json()["detail"]) == (409, f"K{sentence[1:]}.")
     (newest,) = keys("rotate", str(new["id"]))
     assert newest["expires_at"] is None
+    keys("revoke", str(newest["id"]))
+    with pytest.raises(CommandError, match=f"replaced by key {newest['id']} already, which has ended: make another"):
+        keys("rotate", str(new["id"]))
+
+
+def test_the_name_of_a_key_that_is_being_replaced_is_refused_with_both_ids(hand: Hand) -> None:
+    (old,) = keys("create", "worker", "--name", "laptop")
+    (new,) = keys("rotate", "laptop", "--overlap", "2h")
+    end = f"{hand() + timedelta(hours=2):%Y-%m-%d %H:%M} UTC"
+    sentence = f"its id ({old['id']}, which key {new['id']} replaces at {end}; {new['id']})"
+    with pytest.raises(CommandError, match=re.escape(sentence)):
+        keys("rotate", "laptop")
+    assert ApiKey.objects.count() == 2
+    hand.on(hours=2)
+    (newest,) = keys("rotate", "laptop")
+    assert newest["id"] not in {old["id"], new["id"]}
 
 
 def test_webhooks_go_on_with_the_new_key(owner: Person) -> None:
