@@ -2,6 +2,7 @@
 
 import logging
 import time
+from datetime import datetime
 
 from django.conf import settings
 
@@ -20,7 +21,10 @@ SHARE, MAX_SHARE = 0.25, 0.5
 LAG_LIMIT = 60.0
 """Seconds by which deleting may be behind before it takes MAX_SHARE of the time and reports trouble."""
 PASS_SECONDS = 600.0
-"""Seconds after which a pass starts again at the oldest row, for rows that it skipped."""
+"""Seconds after which a pass starts again at the oldest row, in any case."""
+LOOK_SECONDS = 30.0
+"""Seconds between two looks for rows that a pass has stepped over, and between two starts of a pass because of them.
+Both read the index from its beginning, with the entries of deleted rows that no vacuum has removed."""
 
 
 class Retention(Routine):
@@ -40,7 +44,7 @@ class Retention(Routine):
         """
         # The lock is asked for first: while the database is away, that fails once, and not once for each kind.
         if on_postgres() and not run_on_lane(take_lock):
-            process_row.lag = None
+            self._leave_to_other()
             return
         busy = list(self.passes)
         for kind_pass in busy:
@@ -51,7 +55,7 @@ class Retention(Routine):
                     if self.stopping.is_set():
                         return
                     if (pause := kind_pass.advance()) is None:
-                        process_row.lag = None
+                        self._leave_to_other()
                         return
                     if not kind_pass.more:
                         busy.remove(kind_pass)
@@ -60,6 +64,12 @@ class Retention(Routine):
         finally:
             if on_postgres():
                 run_on_lane(release_lock)
+
+    def _leave_to_other(self) -> None:
+        """Report no lag: the process that deletes looks for late rows meanwhile."""
+        process_row.lag = None
+        for kind_pass in self.passes:
+            kind_pass.clear_at = time.monotonic()
 
 
 class Pass:
@@ -75,10 +85,16 @@ class Pass:
         """Seconds by which deleting rows of this kind is behind."""
         self.failures = 0
         """The steps in a row that have failed."""
+        self.looked = 0.0
+        """The last look for rows that were stepped over, on the monotonic clock."""
+        self.clear_at = time.monotonic()
+        """The last look that found none."""
+        self.steps_over = False
+        """Whether the last look found one."""
 
     def begin(self) -> None:
-        """Go on where the last round ended, or start at the oldest row if that is PASS_SECONDS ago."""
-        if time.monotonic() - self.began > PASS_SECONDS:
+        """Go on where the last round ended, or start at the oldest row for rows that were stepped over."""
+        if time.monotonic() - self.began > (LOOK_SECONDS if self.steps_over else PASS_SECONDS):
             self.deletion.place, self.began = "", time.monotonic()
         self.more = True
 
@@ -90,6 +106,8 @@ class Pass:
         try:
             before = clock.now() - self.kind.age()
             step = self.deletion.delete_next(before)
+            if step is not None and not step.portion.more:
+                self._look(before)
         except LockRefused:
             log.info("%s past their time are locked; deleting them later", self.kind.name)
             return self._end()
@@ -101,10 +119,24 @@ class Pass:
         if step is None:
             return None
         self.more = step.portion.more
-        position = self.kind.time_of(self.deletion.place) if self.more and self.deletion.place else before
-        self.lag = max(0.0, (before - position).total_seconds())
+        if self.more:
+            position = self.kind.time_of(self.deletion.place) if self.deletion.place else before
+            self.lag = max(0.0, (before - position).total_seconds())
+        else:
+            self.lag = time.monotonic() - self.clear_at if self.steps_over else 0.0
         share = SHARE + (MAX_SHARE - SHARE) * min(1.0, self.lag / LAG_LIMIT)
         return step.seconds * (1 / share - 1)
+
+    def _look(self, before: datetime) -> None:
+        """Find whether rows past their time were stepped over: they were locked, or ended behind the place of the pass.
+
+        They are late since the last look without any, at most.
+        """
+        now = time.monotonic()
+        if self.looked < self.began or now - self.looked > LOOK_SECONDS:
+            self.steps_over, self.looked = run_on_lane(self.kind.old(before).exists), now
+            if not self.steps_over:
+                self.clear_at = now
 
     def _end(self) -> float:
         self.more = False
@@ -122,6 +154,8 @@ def troubles() -> list[str]:
     if process_row.lag is None or process_row.lag <= LAG_LIMIT:
         return failed
     reason = "rows are made faster than they are deleted; shorten the retention, or make the database faster"
+    if names := [each.kind.name for each in retention_routine.passes if each.steps_over and each.lag > LAG_LIMIT]:
+        reason = f"other transactions have locked {', '.join(names)}; end these transactions"
     return [*failed, f"retention: rows are deleted {process_row.lag:.0f} s after their time: {reason}"]
 
 

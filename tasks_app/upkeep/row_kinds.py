@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from msgspec import Struct
 
 from a2a.states import TERMINAL
@@ -265,7 +265,9 @@ def _time_of_id(id: str) -> datetime:
 
 def _old_tasks(before: datetime) -> QuerySet[Task]:
     states = [state.value for state in TERMINAL]
-    return Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
+    rows = Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
+    waiting = Delivery.objects.filter(task_id=OuterRef("pk"), state=DeliveryState.WAITING)
+    return rows.exclude(Exists(waiting), pushes=True)
 
 
 def _of_time(name: str, model: type[Model], column: str, age: Callable[[], timedelta]) -> RowKind:
