@@ -120,9 +120,10 @@ def check_verb(verb: str, among: QuerySet[Act] | None = None) -> None:
 
 
 def _check_exists(column: str, value: str, among: QuerySet[Act] | None) -> None:
-    rows = Act.objects.all() if among is None else among
-    values = set(rows.order_by().values_list(column, flat=True).distinct())
-    if values and value not in values:
+    rows = (Act.objects.all() if among is None else among).order_by()
+    if rows.filter(**{column: value}).exists():
+        return  # To list all values reads the whole table, which only a refusal needs.
+    if values := set(rows.values_list(column, flat=True).distinct()):
         raise ValueError(f"no act has the {column} {value!r}: there are {', '.join(sorted(values))}")
 
 

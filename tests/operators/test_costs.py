@@ -11,10 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tasks_app.api.resources import RESOURCES
+from tasks_app.api.resources.acts import Acts
+from tasks_app.models import Act
 from tasks_app.operators import users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tasks_app.operators.users import NamedReach
-from tests.operators.people import OPS, Program, operator, program
+from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
 from tests.operators.tenants import Furniture
 from tests.support.commands import printed
 from tests.transports.admin.pages import registered
@@ -27,6 +29,20 @@ def queries_of(read: Callable[[], Any]) -> int:
     with CaptureQueriesContext(connection) as captured:
         read()
     return len(captured)
+
+
+@pytest.mark.parametrize("reach", [NamedReach(tenants=["acme"]), EVERYWHERE], ids=["limited", "whole"])
+def test_the_database_filters_and_pages_each_list(reach: NamedReach) -> None:
+    mine, _ = Furniture("acme", "mine7"), Furniture("abroad", "other7")
+    robot, row = program(ADMINISTRATOR, reach=reach), mine.rows[Act]
+    queries = {resource: {} for resource in RESOURCES} | {Acts: {"verb": row.verb, "kind": row.kind}}
+    for resource, query in queries.items():
+        with CaptureQueriesContext(connection) as captured:
+            assert robot.get(f"{resource.segment}/", limit=7, **query).status_code == 200
+        statements = [each["sql"] for each in captured if f'FROM "{resource.model._meta.db_table}"' in each["sql"]]
+        if resource.model in mine.rows:
+            assert [sql for sql in statements if sql.endswith("LIMIT 8")], resource
+            assert [sql for sql in statements if "LIMIT" not in sql and "operatorreach" not in sql] == [], resource
 
 
 def lists_of_users(robot: Program, client: Client) -> list[int]:
