@@ -120,9 +120,10 @@ def act_on_each(
     confirmed_ids = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
     operator = read_operator(request)
     count = sum(_changes(verb, row, operator) for row in selection if str(row.pk) in confirmed_ids)
-    unchanged = f", {len(selection) - count} were not changed" if count < len(selection) else ""
+    left = len(selection) - count
+    unchanged = f", {left} {'was' if left == 1 else 'were'} not changed" if left else ""
     message = f"{title}: {format_count(model_admin, count)}{unchanged}."
-    model_admin.message_user(request, message, messages.SUCCESS)
+    model_admin.message_user(request, message, messages.SUCCESS if count and not left else messages.WARNING)
     return None
 
 

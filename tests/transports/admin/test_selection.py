@@ -59,6 +59,7 @@ def test_resetting_a_second_factor_asks_back(admin: Client) -> None:
 def test_an_administrator_resets_no_superuser(client: Client) -> None:
     client.force_login(operator(ADMINISTRATOR, name="vera"))
     ada = User.objects.create_superuser("ada")
-    said = messages_of(select(client, User, "reset_second_factor", ada.pk, post="yes"))
-    assert said == ["Reset second factor: 0 users, 1 were not changed."]
+    answer = select(client, User, "reset_second_factor", ada.pk, post="yes")
+    assert messages_of(answer) == ["Reset second factor: 0 users, 1 was not changed."]
+    assert [message.level_tag for message in answer.context["messages"]] == ["warning"], "nothing was done"
     assert resets() == []
