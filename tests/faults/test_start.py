@@ -258,7 +258,8 @@ def test_the_settings_of_the_readme_pass_the_checks_of_a_deployment(tmp_path: Pa
         "ALLOWED_HOSTS": "agents.example.com",
         "A2A_PUBLIC_URL": "https://agents.example.com",
     }
-    for more in ({}, {"A2A_TRUST_FORWARDED": "x-forwarded"}):
+    proxy = {"A2A_TRUST_FORWARDED": "x-forwarded", "A2A_TRUSTED_PROXIES": "10.0.0.1"}
+    for more in ({}, proxy):
         done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **settings, **more)
         assert done.returncode == 0, done.stderr
         assert "no issues" in done.stdout

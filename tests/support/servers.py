@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -49,7 +50,11 @@ COMMAND_SECONDS = 600.0
 """Seconds after which a test fails that waits for the end of a command. While many processes are under test, the other
 tests get little of the machine, and to migrate alone may take a minute."""
 PORTS = range(15_000, 32_000)
+MOST_GUARDS = 100
+"""Ports that a process of tests keeps for itself. A server binds its own before that many others are asked for."""
 _places = count(secrets.randbelow(len(PORTS)))
+_guards: deque[int] = deque()
+"""The descriptors of sockets of UDP that have the numbers of those ports. All end with the process."""
 
 
 class Unavailable(Exception):
@@ -57,15 +62,20 @@ class Unavailable(Exception):
 
 
 def free_port() -> int:
-    """Return a loopback TCP port on which nothing listens.
+    """Return a loopback TCP port on which nothing listens, and which no other process of tests is given meanwhile.
 
     A server binds it seconds later. By then a port of the kernel's choice may be that of an outgoing connection, so
-    these are below those. Each process of the tests takes one after another, from a place of its own.
+    these are below those. Each process of the tests takes one after another, from a place of its own. Two that come to
+    the same port would both start a server for it, and one test would talk to the server of the other.
     """
     while True:
         port = PORTS[next(_places) % len(PORTS)]
-        with socket.socket() as probe, suppress(OSError):
+        with socket.socket() as probe, socket.socket(type=socket.SOCK_DGRAM) as guard, suppress(OSError):
+            guard.bind(("127.0.0.1", port))
             probe.bind(("127.0.0.1", port))
+            _guards.append(guard.detach())
+            if len(_guards) > MOST_GUARDS:
+                os.close(_guards.popleft())
             return port
 
 
