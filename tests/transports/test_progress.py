@@ -59,16 +59,17 @@ class Wire:
         return self.writer
 
     def fill(self) -> None:
-        """Write as much as the kernel takes, which is more than its reader's side can hold."""
+        """Write more than the reader's side of the kernel can hold."""
+        until(self._is_full, "the kernel takes no more")
+
+    def _is_full(self) -> bool:
+        """Write as much as the kernel takes. Return whether some of it stays on this side."""
         with suppress(BlockingIOError):
             while True:
                 self.writer.send(bytes(65_536))
-        until(self._is_still, "the kernel has moved what it can")
-
-    def _is_still(self) -> bool:
         before = _count_kernel(self)
         time.sleep(LONGEST_DELAY)
-        return before == _count_kernel(self)
+        return before == _count_kernel(self) and before is not None and before[0] > 0
 
     def is_empty(self) -> bool:
         """Read what there is, and return whether nothing more is to come."""
