@@ -1,10 +1,12 @@
-"""After every operation test each log of the database is replayed; and what tests of webhooks share."""
+"""After every operation test each log of the database is replayed; and what tests of webhooks and retention share."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tasks_app import clock
+from tasks_app.upkeep.processes import process_row
 from tests.support.receiver import Receiver, receiver
 
 
@@ -24,3 +26,11 @@ def there() -> Iterator[Receiver]:
     """Give a receiver of webhooks."""
     with receiver() as found:
         yield found
+
+
+@pytest.fixture
+def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a clock of its own, and a process that knows nothing yet."""
+    monkeypatch.setattr(clock, "anchor", clock.Anchor())
+    monkeypatch.setattr(process_row, "gap", "")
+    monkeypatch.setattr(process_row, "lag", None)

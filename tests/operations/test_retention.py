@@ -40,15 +40,7 @@ from tests.conftest import Person
 from tests.operations.old_rows import DAY, add_ticket, complete, fill, of, purged
 from tests.operations.rows import forget
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
-
-
-@pytest.fixture(autouse=True)
-def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a clock of its own, and a process that knows nothing yet."""
-    monkeypatch.setattr(clock, "anchor", clock.Anchor())
-    monkeypatch.setattr(process_row, "gap", "")
-    monkeypatch.setattr(process_row, "lag", None)
+pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("own_entry")]
 
 
 def left() -> dict[str, int]:

@@ -15,15 +15,7 @@ from tests.conftest import Person
 from tests.database.locks import lock_row, needs_row_locks
 from tests.operations.old_rows import DAY, complete, fill, of, purged
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
-
-
-@pytest.fixture(autouse=True)
-def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a clock of its own, and a process that knows nothing yet."""
-    monkeypatch.setattr(clock, "anchor", clock.Anchor())
-    monkeypatch.setattr(process_row, "gap", "")
-    monkeypatch.setattr(process_row, "lag", None)
+pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("own_entry")]
 
 
 def look_again(retention: Retention, seconds: float) -> None:
