@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from oauth2_provider.oauth2_backends import OAuthLibCore
 from oauthlib.oauth2 import (
     AuthorizationCodeGrant,
@@ -25,6 +25,15 @@ from tasks_app.operators.audit import ADMIN, operator_of
 ADDRESS, APPROVER, ORIGIN = "X-Taskdesk-Address", "X-Taskdesk-Approver", "X-Taskdesk-Origin"
 """Names under which oauthlib's requests carry our base address, the operator at the page, and the address for limits.
 Django's names of headers differ, so no client can send them."""
+PARAMETERS = frozenset(
+    {
+        *("response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state"),
+        *("grant_type", "code", "code_challenge", "code_challenge_method", "code_verifier", "refresh_token"),
+        *("resource", "token", "token_type_hint"),
+    }
+)
+"""The parameters that are read. All others are ignored (RFC 6749, 3.1 and 3.2): oauthlib and the toolkit keep values of
+their own under further names, and a parameter of such a name would take the place of one."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 """The form of every code challenge of S256 (RFC 7636, 4.2)."""
 
@@ -37,6 +46,8 @@ class CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]  # oauthlib ships
     def validate_authorization_request(self, request: Any) -> Any:
         """Check the request of a browser, and the form of its challenge. Raises OAuth2Error."""
         result = super().validate_authorization_request(request)
+        if PARAMETERS.intersection(request.duplicate_params) - {"resource"}:
+            raise InvalidRequestError(description="A parameter is given more than once.", request=request)
         if not _CHALLENGE.fullmatch(request.code_challenge or ""):
             raise InvalidRequestError(description="The code_challenge is not one of S256.", request=request)
         return result
@@ -80,4 +91,30 @@ class Core(OAuthLibCore):  # type: ignore[misc]  # the toolkit ships no types
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         """Return the form with the digest of an authorization code in its place, as codes are stored."""
-        return [(name, checksum(value) if name == "code" else value) for name, value in super().extract_body(request)]
+        return [
+            (name, checksum(value) if name == "code" else value)
+            for name, value in super().extract_body(request)
+            if name in PARAMETERS and value  # One without a value counts as left out (RFC 6749, 3.2).
+        ]
+
+    def _get_escaped_full_path(self, request: HttpRequest) -> str:
+        """Return the path and the query, encoded again: oauthlib fails at a % without two digits behind it."""
+        query = request.GET.urlencode()
+        return f"{request.path}?{query}" if query else request.path
+
+
+def find_repeated(form: QueryDict) -> str | None:
+    """Return the name of a parameter that a form has more than once (RFC 6749, 3.2); None if there is none.
+
+    A client may ask for several resources (RFC 8707, 2).
+    """
+    return next((name for name in sorted(PARAMETERS - {"resource"}) if len(form.getlist(name)) > 1), None)
+
+
+def parameters_in(query: QueryDict) -> QueryDict:
+    """Return the parameters of a query that are read and have a value (RFC 6749, 3.1)."""
+    parameters = QueryDict(mutable=True)
+    for name, values in query.lists():
+        if name in PARAMETERS and any(values):
+            parameters.setlist(name, [value for value in values if value])
+    return parameters

@@ -21,11 +21,9 @@ from tasks_app.models import OAuthClient
 from tasks_app.oauth.scheme import is_valid
 from tasks_app.oauth.scopes import describe
 from tasks_app.oauth.secrets import checksum
-from tasks_app.oauth.server import Core
+from tasks_app.oauth.server import Core, find_repeated, parameters_in
 from tasks_app.operators import proof, reach
 
-UNASKED = ("approval_prompt", "prompt")
-"""Parameters by which a client could ask the toolkit to skip our page, or to show another."""
 BASIC = 'Basic realm="taskdesk"'
 """The challenge to a client that did not prove its identity (RFC 6749, 5.2)."""
 
@@ -60,10 +58,8 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
         if request.method == "POST" and not names_client(request.POST.get("client_id", "")):
             # The toolkit takes the name in the form as that of a client which exists.
             raise BadRequest("The form names no client: begin again at the program that sent you here.")
-        query = request.GET.copy()
-        for name in UNASKED:
-            query.pop(name, None)
-        request.GET = query  # type: ignore[assignment]  # the toolkit reads its parameters here alone
+        # By parameters of its own, such as approval_prompt, the toolkit would skip our page or show another one.
+        request.GET = parameters_in(request.GET)  # type: ignore[assignment]  # the stubs want an immutable one
         response: HttpResponse = super().dispatch(request, *args, **kwargs)
         return response
 
@@ -111,12 +107,16 @@ def may_approve(request: HttpRequest) -> bool:
 @csrf_exempt
 def token(request: HttpRequest) -> HttpResponse:
     """Answer with tokens for a secret, a code or a refresh token (RFC 6749, 3.2)."""
+    if name := find_repeated(request.POST):
+        return _refuse_repeated(name)
     return _challenge(Token.as_view()(request))
 
 
 @csrf_exempt
 def revoke(request: HttpRequest) -> HttpResponse:
     """Revoke a token of the client, with all tokens of its family (RFC 7009)."""
+    if name := find_repeated(request.POST):
+        return _refuse_repeated(name)
     return _challenge(RevokeTokenView.as_view()(request))
 
 
@@ -131,6 +131,8 @@ def introspect(request: HttpRequest) -> HttpResponse:
     if request.META.get("QUERY_STRING"):
         # oauthlib reads secrets there, too, and servers log addresses. Its own endpoints refuse them (RFC 6749, 2.3.1).
         return _refuse("Parameters belong in the body, and not in the address.")
+    if name := find_repeated(request.POST):
+        return _refuse_repeated(name)
     core = Token.get_oauthlib_core()
     client = _authenticate(core, request)
     if client is None:
@@ -147,6 +149,10 @@ def introspect(request: HttpRequest) -> HttpResponse:
 
 def _refuse(sentence: str) -> JsonResponse:
     return JsonResponse({"error": "invalid_request", "error_description": sentence}, status=400)
+
+
+def _refuse_repeated(name: str) -> JsonResponse:
+    return _refuse(f"The parameter {name} is given more than once.")
 
 
 def _authenticate(core: Core, request: HttpRequest) -> OAuthClient | None:
