@@ -1,4 +1,4 @@
-"""The bytes of answers: decompressed piece by piece, and limited in size."""
+"""The bytes of answers: decompressed piece by piece, and limited in size and in JSON values."""
 
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator
@@ -7,6 +7,7 @@ from typing import cast
 import httpx
 
 from a2a.client.errors import InvalidResponse
+from a2a.envelopes.body import count_values
 
 OFFERED = "gzip"
 """The compression that the client accepts."""
@@ -14,8 +15,16 @@ _PIECE = 65_536
 """Bytes that are decompressed at once. A kilobyte may stand for a gigabyte, so limits act after each piece."""
 _GZIP = 31
 """The window bits by which zlib reads the format gzip."""
+MOST_VALUES = 500_000
+"""JSON values in an answer, or in one event of a stream. A few kilobytes of compressed brackets would otherwise become
+gigabytes of objects, and the parser lets no other thread of the process run until all of them are there."""
+MOST_QUIET = 10_000_000
+"""Bytes of a stream without an event: comments and blank lines, which keep a connection alive. One each second needs
+days for as many; a flood of them, which no limit of time ends, would keep the process busy."""
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
 """The bytes that end an event."""
+_OVERLAP = 5
+"""Bytes of a piece that are searched again with the next one: a mark may be cut in two."""
 
 
 async def decompressed(chunks: AsyncIterable[bytes], headers: httpx.Headers, place: str) -> AsyncIterator[bytes]:
@@ -44,17 +53,34 @@ def _inflate(inflater: "zlib._Decompress", chunk: bytes, place: str) -> bytes:
 
 
 async def limited(chunks: AsyncIterable[bytes], largest: int, place: str) -> AsyncIterator[bytes]:
-    """Yield the bytes of a stream of events. Raises InvalidResponse if one event is too large."""
-    size, last = 0, b""
+    """Yield the bytes of a stream of events. Raises InvalidResponse if one event is too large, or if none comes."""
+    size, quiet, has_data, last = 0, 0, False, b"\n"
     async for chunk in chunks:
         size += len(chunk)
-        ends = [at + len(blank) for blank in _BLANK_LINES if (at := (last + chunk).rfind(blank)) >= 0]
+        text = last + chunk
+        has_data = has_data or _has_data(text)
+        quiet = 0 if has_data else quiet + len(chunk)
+        ends = [at + len(blank) for blank in _BLANK_LINES if (at := text.rfind(blank)) >= 0]
         if ends:
-            size = len(last) + len(chunk) - max(ends)
-        last = chunk[-3:]
+            size = len(text) - max(ends)
+            has_data = _has_data(text[max(ends) - 1 :])
+        last = text[-_OVERLAP:]
         if size > largest:
             raise InvalidResponse(f"one event has more than {largest} bytes", where=place)
+        if quiet > MOST_QUIET:
+            raise InvalidResponse(f"the stream has more than {MOST_QUIET} bytes without an event", where=place)
         yield chunk
+
+
+def _has_data(text: bytes) -> bool:
+    """Return whether an event with data begins in a piece of a stream."""
+    return b"\ndata:" in text or b"\rdata:" in text
+
+
+def check_values(body: bytes, place: str) -> None:
+    """Raise InvalidResponse if the JSON of an answer has too many values to be parsed."""
+    if count_values(body, MOST_VALUES) > MOST_VALUES:
+        raise InvalidResponse(f"the answer has more than {MOST_VALUES} JSON values", where=place)
 
 
 def raw(response: httpx.Response) -> httpx.AsyncByteStream:

@@ -13,7 +13,7 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
 from a2a.client.addresses import HTTP, check_address
-from a2a.client.bodies import OFFERED, Bytes, decompressed, limited, raw
+from a2a.client.bodies import OFFERED, Bytes, check_values, decompressed, limited, raw
 from a2a.client.clock import Clock
 from a2a.client.credentials import Credentials
 from a2a.client.errors import (
@@ -128,6 +128,7 @@ class Http:
     ) -> AsyncIterator[ServerSentEvent]:
         try:
             async for event in events:
+                check_values(event.data.encode(), exchange.place)
                 yield event
         except httpx.HTTPError as error:
             raise named(error, exchange.place) from error
@@ -163,8 +164,10 @@ class Http:
                     raise InvalidResponse(f"the answer has more than {self.largest} bytes", where=exchange.place)
         except httpx.HTTPError as error:
             raise named(error, exchange.place) from error
+        content = bytes(body)
+        check_values(content, exchange.place)
         wait = seconds_until(response.headers.get("retry-after"), self.clock)
-        return Answer(response.status_code, response.headers.get("content-type", ""), bytes(body), wait)
+        return Answer(response.status_code, response.headers.get("content-type", ""), content, wait)
 
 
 @asynccontextmanager

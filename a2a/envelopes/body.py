@@ -27,7 +27,7 @@ def read_json(body: bytes) -> Any:
 
     Raises ParseError if it is malformed, and InvalidRequest above MAX_DEPTH or MAX_NODES.
     """
-    if _nodes(body) > MAX_NODES:
+    if count_values(body, MAX_NODES) > MAX_NODES:
         if _without_pairs(body[:_BEGINNING]).count(b"[") > MAX_DEPTH:
             raise _too_deep()
         raise InvalidRequest(detail=f"the JSON may have {MAX_NODES} values; send files and tables as text or as bytes")
@@ -58,9 +58,9 @@ def holds_nul(body: bytes) -> bool:
     return b"\\u0000" in body and _NUL.search(body) is not None
 
 
-def _nodes(body: bytes) -> int:
+def count_values(body: bytes, most: int) -> int:
     """Return an upper bound of the number of values in the JSON, or 0 if it is below the limit."""
-    if len(body) <= MAX_NODES or _count_marks(body) < MAX_NODES:
+    if len(body) <= most or _count_marks(body) < most:
         return 0
     # Many of the marks may be part of strings.
     return _count_marks(_outside_strings(body)) + 1

@@ -3,8 +3,7 @@ and memory, and no secret leaves for another server or an error message."""
 
 import gzip
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -20,7 +19,6 @@ from a2a.client import (
     ClientCredentials,
     Retries,
     Timeouts,
-    Update,
     errors,
 )
 from a2a.client.credentials import Credentials
@@ -30,7 +28,6 @@ from tests.client_library.faulty import (
     Act,
     Asked,
     FakeClock,
-    Faulty,
     card,
     chunk,
     events,
@@ -42,26 +39,10 @@ from tests.client_library.faulty import (
     status,
     task,
 )
+from tests.client_library.hostile import HEAD, streaming, written
 
 WORKING, DONE = "TASK_STATE_WORKING", "TASK_STATE_COMPLETED"
 BEGIN, END = {"task": task(WORKING)}, status(DONE)
-HEAD = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
-
-
-def written(head: str, body: bytes = b"", *, slowly: bool = False) -> Act:
-    """Answer with these bytes; or with the last byte of the body again and again, for as long as the client reads."""
-
-    async def act(asked: Asked, writer: Any) -> None:
-        import asyncio
-
-        writer.write(head.encode() + b"\r\n\r\n" + body)
-        await writer.drain()
-        while slowly:
-            await asyncio.sleep(0.01)
-            writer.write(body[-1:])
-            await writer.drain()
-
-    return act
 
 
 def streamed(*lines: bytes, media: str = "text/event-stream", **headers: str) -> Act:
@@ -69,14 +50,6 @@ def streamed(*lines: bytes, media: str = "text/event-stream", **headers: str) ->
     more = "".join(f"\r\n{name.replace('_', '-')}: {value}" for name, value in headers.items())
     begin = orjson.dumps({"jsonrpc": "2.0", "result": BEGIN})
     return written(f"{HEAD}{media}{more}", b"\n".join([*lines, b"data: " + begin, b"", b""]))
-
-
-@asynccontextmanager
-async def streaming(*script: Act, **options: Any) -> AsyncIterator[tuple[list[Update], Faulty, FakeClock]]:
-    """Give the updates of a stream to its end."""
-    fake = FakeClock()
-    async with faulty(*script) as server, rpc(server, fake, **options) as client:
-        yield [update async for update in client.stream("Hi")], server, fake
 
 
 # ------------------------------------------------------- what cannot be sent

@@ -5,11 +5,14 @@ from typing import Any
 
 from httpx_sse import ServerSentEvent
 
+from a2a.client.errors import InvalidResponse
 from a2a.client.http import EVENT_STREAM, Answer
 from a2a.client.transports import Frame
 
 LONGEST_ID = 1_000
 """Characters of an event's id, which resumption sends in a header."""
+MOST_EMPTY = 100_000
+"""Events in a row without data. Pings are such; a flood of them would keep the process busy without an end."""
 _LARGEST = 10**12
 """The largest number of milliseconds that is told from a larger one, which may be too large for a division."""
 
@@ -24,11 +27,15 @@ async def frames(
     events: AsyncIterator[ServerSentEvent], media: str, result: Callable[[Answer], Any]
 ) -> AsyncIterator[Frame]:
     """Yield the frames of a stream, each of whose events is a whole answer. `result` reads an answer."""
+    empty = 0
     async for event in events:
         # A blank line after an id or a comment alone is no event.
+        empty = 0 if event.data else empty + 1
         if event.data:
             value = result(Answer(200, media, event.data.encode(), None))
             yield _frame(event, value)
+        elif empty > MOST_EMPTY:
+            raise InvalidResponse(f"the stream has more than {MOST_EMPTY} events without data in a row")
 
 
 def _frame(event: ServerSentEvent, value: Any) -> Frame:

@@ -21,6 +21,7 @@ from websockets import (
 
 from a2a.client import refusals
 from a2a.client.addresses import WS, check_address
+from a2a.client.bodies import check_values
 from a2a.client.errors import (
     ClientError,
     ConnectionLost,
@@ -200,7 +201,9 @@ class WebSocket:
 
     async def _receive(self, connection: ClientConnection) -> Json:
         try:
-            wire = orjson.loads(await connection.recv())
+            frame = await connection.recv()
+            check_values(frame.encode() if isinstance(frame, str) else frame, self.where)
+            wire = orjson.loads(frame)
         except ConnectionClosed as error:
             raise ConnectionLost(f"the connection was closed: {error}", where=self.where) from error
         except ValueError:

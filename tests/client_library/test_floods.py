@@ -1,0 +1,64 @@
+"""Answers that cost much more to read than to send: very many values, and streams that never say anything."""
+
+import gzip
+
+import orjson
+import pytest
+
+from a2a.client import bodies, errors
+from a2a.client.bodies import MOST_VALUES
+from a2a.client.transports import sse
+from tests.client_library.faulty import FakeClock, faulty, plain, rpc, task
+from tests.client_library.hostile import HEAD, streaming, written
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["an answer", "an event"])
+async def test_an_answer_of_very_many_values_is_not_parsed(streams: bool) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"result":[' + b"[]," * MOST_VALUES + b"[]]}"
+    head = f"{HEAD}{'text/event-stream' if streams else 'application/json'}\r\nContent-Encoding: gzip"
+    act = written(head, gzip.compress(b"data:" + body + b"\n\n" if streams else body))
+    async with faulty(act) as server, rpc(server, FakeClock()) as client:
+        with pytest.raises(errors.InvalidResponse, match="more than 500000 JSON values"):
+            await (anext(aiter(client.stream("Hi"))) if streams else client.get_task("t"))
+    assert len(server.asked) == 1
+
+
+async def test_a_text_with_very_many_commas_is_one_value() -> None:
+    text = ",[{" * MOST_VALUES
+    body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": task(texts=[text])})
+    async with faulty(plain(200, body)) as server, rpc(server, FakeClock()) as client:
+        assert (await client.get_task("t")).artifacts[0].parts[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b": still here\n\n", "more than 10000 bytes without an event"),
+        (b"\r\n", "more than 10000 bytes without an event"),
+        (b"retry: 1\n\n", "more than 10000 bytes without an event"),
+        (b"data:\n\n", "more than 100 events without data in a row"),
+    ],
+    ids=["comments", "blank lines", "retries", "empty events"],
+)
+async def test_a_stream_that_never_says_anything_is_given_up(
+    line: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "MOST_QUIET", 10_000)
+    monkeypatch.setattr(sse, "MOST_EMPTY", 100)
+    act = written(f"{HEAD}text/event-stream", line * 10_000)
+    async with faulty(act) as server, rpc(server, FakeClock()) as client:
+        with pytest.raises(errors.InvalidResponse, match=why):
+            await anext(aiter(client.stream("Hi")))
+    assert len(server.asked) == 1
+
+
+async def test_comments_between_events_end_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "MOST_QUIET", 10_000)
+    comments, data = (
+        b": still here\n\n" * 500,
+        orjson.dumps({"jsonrpc": "2.0", "result": {"task": task("TASK_STATE_WORKING")}}),
+    )
+    large = orjson.dumps({"jsonrpc": "2.0", "result": {"task": task(texts=["x" * 400_000])}})
+    body = (comments + b"data: " + data + b"\n\n") * 3 + comments + b"data: " + large + b"\n\n"
+    async with streaming(written(f"{HEAD}text/event-stream", body)) as (updates, _, _):
+        assert "".join(update.text for update in updates) == "x" * 400_000
