@@ -44,7 +44,8 @@ The modules, in an order for reading:
                     notices (kinds of changes), shared_streams (conversations)
     Its details     media (types of parts), extensions, files (references to stored bytes), sse (streams),
                     retry_after (a header of HTTP), tokens (the size of a message),
-                    mismatches (values of a wrong type, in the words of JSON), literals (the values that were allowed)
+                    mismatches (values of a wrong type, in the words of JSON), literals (the values that were allowed),
+                    terminals (texts of others, as a terminal may get them)
     Any language    language, envelopes, choice (which language a call is in), discovery and descriptions
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models)
     Other systems   dialects/vapora, adr, zone, acp and sparc; workflows, batches and memory (which SPARC asks for)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.models import QuerySet
 
+from a2a.terminals import safe_json
 from tasks_app.database.keyset import fetch_page
 from tasks_app.database.schema import lacking
 
@@ -49,8 +50,8 @@ class DatabaseCommand(BaseCommand):
         self.stderr.write(_describe_more(most))
 
     def print_line(self, value: dict[str, Any]) -> None:
-        """Print the value as a line of JSON."""
-        self.stdout.write(orjson.dumps(value).decode())
+        """Print the value as a line of JSON, in which the control characters of callers and agents are escaped."""
+        self.stdout.write(safe_json(orjson.dumps(value).decode()))
 
 
 def _describe_more(most: int) -> str:

@@ -1,7 +1,5 @@
 """The outputs of the command line: text for people, plain lines in a pipe, JSON when asked."""
 
-import json
-import unicodedata
 from typing import Any, TextIO, assert_never
 
 import orjson
@@ -10,9 +8,8 @@ from a2a.client.errors import ClientError
 from a2a.client.updates import Update, text_of
 from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
 from a2a.events import ArtifactAdded, StatusChanged
+from a2a.terminals import safe_json, safe_text
 from a2a.types import Json, Message, Status, Task
-
-_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 class Output:
@@ -28,7 +25,7 @@ class Output:
     def line(self, text: str) -> None:
         """Print a line of the result."""
         self._end_line()
-        self._out.write(_safe(text) + "\n")
+        self._out.write(safe_text(text) + "\n")
         self._out.flush()
 
     def json(self, value: Json) -> None:
@@ -39,7 +36,7 @@ class Output:
     def note(self, text: str) -> None:
         """Report progress, or what went wrong, beside the result."""
         self._end_line()
-        self._err.write(_safe(text) + "\n")
+        self._err.write(safe_text(text) + "\n")
         self._err.flush()
 
     def error(self, error: ClientError, remedy: str = "") -> None:
@@ -74,7 +71,7 @@ class Output:
             self.json(encode_update(update))
             return
         if update.text:
-            self._out.write(_safe(update.text))
+            self._out.write(safe_text(update.text))
             self._out.flush()
             self._open = not update.text.endswith("\n")
         match update.event:
@@ -116,20 +113,3 @@ def encode_update(update: Update) -> Json:
         case _:
             assert_never(update.event)
     return wire if update.id is None else {"id": update.id} | wire
-
-
-def _safe(text: str) -> str:
-    """Return text without control characters: an agent must not move the cursor of a terminal."""
-    return "".join(
-        letter if letter in "\n\t" or _is_visible(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
-
-
-def safe_json(text: str) -> str:
-    """Return JSON whose control characters are escaped. JSON itself escapes only some, and has them only in strings."""
-    return "".join(letter if letter == "\n" or _is_visible(letter) else json.dumps(letter)[1:-1] for letter in text)
-
-
-def _is_visible(letter: str) -> bool:
-    """Return whether a letter may reach a terminal: also spaces of other scripts, and what joins emoji and letters."""
-    return letter.isprintable() or unicodedata.category(letter) == "Zs" or letter in _JOINERS

@@ -9,11 +9,12 @@ import orjson
 from a2a.client import Client, Trust, errors
 from a2a.client.addresses import HTTP, check_address
 from a2a.client.console import FAILED, OK, WAITS, Options, Verb, WrongUsage, add_connection, number, read_text, text
-from a2a.client.console.output import Output, safe_json
+from a2a.client.console.output import Output
 from a2a.client.console.smoke import check
 from a2a.client.stream import Stream
 from a2a.dialects.json.json_1_0 import encode_task
 from a2a.states import INTERRUPTED, TaskState
+from a2a.terminals import safe_json
 from a2a.types import Json, Message, Task
 
 ENDS_BADLY = {TaskState.FAILED, TaskState.REJECTED, TaskState.CANCELED}

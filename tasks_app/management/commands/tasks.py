@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 from a2a.errors import Error
 from a2a.money import show_usd
 from a2a.states import TaskState
+from a2a.terminals import safe_json
 from tasks_app import event_log
 from tasks_app.callers.stream_links import make_link
 from tasks_app.cards.addresses import public
@@ -88,7 +89,7 @@ class Command(DatabaseCommand):
         ids = list(lookup.find_tasks(id, most=most + 1).values_list("pk", flat=True)[: most + 1])
         for task_id in ids[:most]:
             # The stored reference to a file is a secret. The output has links instead, which expire.
-            self.stdout.write(with_links(orjson.dumps(read_task(task_id)), public()).decode())
+            self.stdout.write(safe_json(with_links(orjson.dumps(read_task(task_id)), public()).decode()))
         if not ids:
             raise CommandError(
                 f"There is no task with the id, context id or reference {id!r}, or it was deleted because of its age.",

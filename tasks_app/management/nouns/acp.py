@@ -9,6 +9,7 @@ import orjson
 from django.core.management.base import CommandError
 
 from a2a.dialects.acp import schema
+from a2a.terminals import safe_text
 from tasks_app.management.arguments import read_text
 from tasks_app.management.nouns import Noun, Printer
 
@@ -30,7 +31,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         return
     faults = CHECKS[options["verb"]](_read(options["file"]))
     for fault in faults:
-        printer.stdout.write(f"{fault.place or 'the whole value'}: {fault.text}")
+        printer.stdout.write(safe_text(f"{fault.place or 'the whole value'}: {fault.text}"))
     if faults:
         raise CommandError(f"{options['file']} has faults, {len(faults)} in all", returncode=1)
     printer.stdout.write(f"{options['file']}: no faults")

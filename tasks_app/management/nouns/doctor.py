@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from django.core.management.base import CommandError
 
+from a2a.terminals import safe_text
 from tasks_app.doctor import Examination, Finding, examine
 from tasks_app.management.arguments import make_number_reader
 from tasks_app.management.nouns import Noun, Printer
@@ -41,7 +42,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         if as_json:
             printer.print_line(msgspec.to_builtins(finding))
         else:
-            printer.stdout.write(_format(finding))
+            printer.stdout.write(safe_text(_format(finding)))
     if as_json:
         printer.print_line({"tasks": examination.tasks, "findings": examination.findings})
     extent = f"{_format_count(examination.tasks, 'log')} checked"
