@@ -42,6 +42,9 @@ def celery_settings() -> dict[str, object]:
         "broker_connection_retry_on_startup": True,
         # By default a worker gives up after a hundred attempts and ends with exit code 0, so no supervisor restarts it.
         "broker_connection_max_retries": None,
+        # A Redis that becomes a replica, or is full, answers with an error. By default a worker ends with it, and so do
+        # its runs, and it cannot start again before Redis takes writes.
+        "broker_channel_error_retry": True,
         "worker_enable_remote_control": False,
         **tls_settings(settings.CELERY_BROKER_URL),
         "broker_transport_options": time_limits(ANSWER_SECONDS),

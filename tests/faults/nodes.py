@@ -182,6 +182,16 @@ class Redis(Launched):
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
 
+    def demote(self) -> None:
+        """Make it a replica, which refuses writes, as a failover does to the former primary."""
+        with redis.Redis.from_url(self.url) as client:
+            client.replicaof("127.0.0.1", "9")
+
+    def promote(self) -> None:
+        """Make it a primary again."""
+        with redis.Redis.from_url(self.url) as client:
+            client.replicaof("NO", "ONE")
+
 
 LEASE_SECONDS = 8
 """A lease that outlives a pause of its process by three seconds when a beat was due, as a busy machine makes them."""

@@ -132,6 +132,25 @@ async def test_celerys_own_command_starts_the_same_worker(plant: Plant) -> None:
 
 
 @pytest.mark.parametrize("pool", ["threads", "processes"])
+async def test_a_redis_that_becomes_read_only_ends_no_worker_and_no_run(
+    plant: Plant, tmp_path: Path, pool: str
+) -> None:
+    web, gate = await plant.web(A2A_SWEEP_SECONDS="60"), tmp_path / "open"
+    worker = await plant.worker(*(["--processes", "2"] if pool == "processes" else []))
+    async with client(web) as caller:
+        at_work = await caller.send("once", until=str(gate))
+        await caller.state(at_work, "TASK_STATE_WORKING")
+        plant.redis.demote()
+        await worker.logs("read only replica")
+        # Only a sweep of the worker finds it.
+        await completed(caller, [await caller.send("once", seconds=0)])
+        plant.redis.promote()
+        gate.touch()
+        await completed(caller, [at_work])
+    assert await worker.stop(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("pool", ["threads", "processes"])
 async def test_the_second_sigterm_leaves_at_once(plant: Plant, pool: str) -> None:
     web = await plant.web(A2A_GRACE_SECONDS="60")
     worker = await plant.worker(*(["--processes", "1"] if pool == "processes" else []), A2A_GRACE_SECONDS="60")
