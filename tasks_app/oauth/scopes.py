@@ -6,12 +6,19 @@ from tasks_app.callers.scopes import ACP, OWN
 from tasks_app.models import OAuthClient
 
 
+class _Meanings(dict[str, str]):
+    """The meanings of scopes. The toolkit's page reads that of each scope of a client, also of one that agents name."""
+
+    def __missing__(self, scope: str) -> str:
+        return "What the agents that name this scope allow."
+
+
 class Scopes:
     """The scopes, as django-oauth-toolkit asks for them: a client has those that its operator gave it."""
 
     def get_all_scopes(self) -> dict[str, str]:
         """Return what each scope allows."""
-        return OWN | ACP
+        return _Meanings(OWN | ACP)
 
     def get_available_scopes(self, application: OAuthClient | None = None, *_: Any, **__: Any) -> list[str]:
         """Return the scopes that the client may ask for."""
@@ -24,4 +31,4 @@ class Scopes:
 
 def describe(scope: str) -> str:
     """Return what a scope allows."""
-    return Scopes().get_all_scopes().get(scope, "What the agents that name this scope allow.")
+    return Scopes().get_all_scopes()[scope]

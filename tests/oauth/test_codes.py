@@ -45,6 +45,15 @@ def test_the_page_names_the_client_its_address_and_its_scopes(site: Site, browse
     assert page.headers["X-Frame-Options"] == "DENY"
 
 
+def test_the_page_names_a_scope_that_agents_name(site: Site, browser: Browser) -> None:
+    more = ("--scopes", "tasks:read billing:pay", "--grant", "authorization-code", "--redirect", REDIRECT)
+    site.add("payer", site.command("add", "payer", "--principal", "olga", *more))
+    page = browser.open(address(site, "payer", scope="tasks:read billing:pay"))
+    assert "<code>billing:pay</code>: What the agents that name this scope allow." in page.text
+    tokens = exchange(site, code(site, browser, "payer", scope="billing:pay"), "payer")
+    assert tokens.json()["scope"] == "billing:pay"
+
+
 def test_a_refused_client_returns_with_the_error(site: Site, browser: Browser) -> None:
     query = query_of(browser.approve(address(site), allow=False))
     assert query == {"tab": "1", "error": "access_denied", "state": "s", "iss": site.url}
