@@ -78,9 +78,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             pair = base64.b64decode(basic, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
             return "", ""
-        client_id, _, secret = pair.partition(":")
-        # One request has one method of authentication (RFC 6749, 2.3).
-        return ("", "") if form else (unquote_plus(client_id), unquote_plus(secret))
+        client_id, secret = map(unquote_plus, pair.partition(":")[::2])
+        # One request has one method of authentication (RFC 6749, 2.3), and one client.
+        is_one = not form and request.client_id in {None, client_id}
+        return (client_id, secret) if is_one else ("", "")
+
+    def _extract_basic_auth(self, request: Any) -> str | None:
+        """Return the credentials of `Authorization: Basic`, in whatever case (RFC 9110, 11.1); None without any."""
+        scheme, _, credentials = request.headers.get("HTTP_AUTHORIZATION", "").partition(" ")
+        return credentials.strip() or None if scheme.lower() == "basic" else None
 
     def validate_redirect_uri(self, client_id: str, redirect_uri: str, request: Any, *args: Any, **kwargs: Any) -> bool:
         """Return whether the URI is one of the client's, character by character.

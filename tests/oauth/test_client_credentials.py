@@ -1,5 +1,6 @@
 """Client credentials, introspection and revocation, with authlib against a real server."""
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -62,6 +63,22 @@ def test_a_public_client_gets_nothing_without_a_secret_by_client_credentials(sit
     for fields in ({}, {"client_secret": ""}):
         answer = site.form("native", "/oauth2/token", grant_type="client_credentials", **fields)
         assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+
+
+@pytest.mark.parametrize("scheme", ["basic", "BASIC", "Basic "])
+def test_the_name_of_basic_authentication_has_no_case(site: Site, scheme: str) -> None:
+    robot = site.programs["robot"]
+    headers = {"Authorization": f"{scheme} {b64encode(f'{robot.id}:{robot.secret}'.encode()).decode()}"}
+    answer = post(f"{site.url}/oauth2/token", data={"grant_type": "client_credentials"}, headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("path", ["token", "revoke", "introspect"])
+def test_a_request_of_two_clients_is_refused(site: Site, path: str) -> None:
+    fields = {"grant_type": "client_credentials", "token": "x"}
+    assert site.form("robot", f"/oauth2/{path}", **fields, client_id=site.programs["robot"].id).status_code == 200
+    answer = site.form("robot", f"/oauth2/{path}", **fields, client_id=site.programs["reader"].id)
+    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
 
 
 def test_two_ways_to_send_a_secret_at_once_are_refused(site: Site) -> None:
