@@ -45,9 +45,13 @@ class CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]  # oauthlib ships
 
     def validate_authorization_request(self, request: Any) -> Any:
         """Check the request of a browser, and the form of its challenge. Raises OAuth2Error."""
+        # oauthlib would answer in the fragment, also with errors. The metadata has one mode, and so has `iss`.
+        mode, request.response_mode = request.response_mode, "query"
         result = super().validate_authorization_request(request)
         if PARAMETERS.intersection(request.duplicate_params) - {"resource"}:
             raise InvalidRequestError(description="A parameter is given more than once.", request=request)
+        if mode not in {None, "query"}:
+            raise InvalidRequestError(description="The response_mode is not query.", request=request)
         if not _CHALLENGE.fullmatch(request.code_challenge or ""):
             raise InvalidRequestError(description="The code_challenge is not one of S256.", request=request)
         return result

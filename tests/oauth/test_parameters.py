@@ -60,3 +60,16 @@ def test_a_query_that_is_badly_encoded_is_refused_like_any_other(site: Site, pat
 @pytest.mark.parametrize("query", ["&x=%zz", "&%zz=1", "&x", "&&", "&=1"])
 def test_a_badly_encoded_parameter_does_not_keep_the_page_away(site: Site, browser: Browser, query: str) -> None:
     assert "code" in query_of(browser.approve(address(site) + query))
+
+
+@pytest.mark.parametrize("mode", ["fragment", "form_post", "other"])
+@pytest.mark.parametrize("more", ["", "&code_challenge_method=plain"])
+def test_an_answer_is_in_the_query_alone(site: Site, browser: Browser, mode: str, more: str) -> None:
+    answer = browser.approve(f"{address(site)}&response_mode={mode}{more}")
+    assert query_of(answer)["error"] == "invalid_request"
+    assert answer.headers["Location"].count("iss=") == 1
+    assert "#" not in answer.headers["Location"]
+
+
+def test_a_client_may_ask_for_the_query(site: Site, browser: Browser) -> None:
+    assert "code" in query_of(browser.approve(f"{address(site)}&response_mode=query"))
