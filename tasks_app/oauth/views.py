@@ -6,12 +6,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import BadRequest, PermissionDenied
+from django.forms import CharField, HiddenInput
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
+from oauth2_provider.forms import AllowForm
 from oauth2_provider.models import AccessToken
 from oauth2_provider.views.base import AuthorizationView, RevokeTokenView, TokenView
 from oauthlib.common import Request
@@ -26,6 +28,12 @@ from tasks_app.operators import proof, reach
 
 BASIC = 'Basic realm="taskdesk"'
 """The challenge to a client that did not prove its identity (RFC 6749, 5.2)."""
+
+
+class ApprovalForm(AllowForm):  # type: ignore[misc]  # the toolkit ships no types
+    """The form of our page, which gives `state` back as the client sent it, with its spaces (RFC 6749, 4.1.2)."""
+
+    state = CharField(required=False, strip=False, widget=HiddenInput)
 
 
 class Token(TokenView):  # type: ignore[misc]  # the toolkit ships no types
@@ -45,6 +53,7 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
     """The page on which an operator approves a client, each time that it asks."""
 
     template_name = "oauth2/authorize.html"
+    form_class = ApprovalForm
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer an operator who may change the client. Any other visitor logs in first, as in the admin."""

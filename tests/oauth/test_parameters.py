@@ -73,3 +73,10 @@ def test_an_answer_is_in_the_query_alone(site: Site, browser: Browser, mode: str
 
 def test_a_client_may_ask_for_the_query(site: Site, browser: Browser) -> None:
     assert "code" in query_of(browser.approve(f"{address(site)}&response_mode=query"))
+
+
+@pytest.mark.parametrize("state", [" a", "a ", "a  b+%", "<&\"'>", "x" * 2_000])
+@pytest.mark.parametrize("allow", [True, False])
+def test_a_state_returns_character_by_character(site: Site, browser: Browser, state: str, allow: bool) -> None:
+    url = str(httpx.URL(address(site)).copy_merge_params({"state": state}))
+    assert query_of(browser.approve(url, allow=allow))["state"] == state
