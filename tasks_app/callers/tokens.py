@@ -7,14 +7,14 @@ claims are checked, and the account that it names must be registered.
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jwt
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from a2a.errors import ExpiredKey, InvalidKey
 from a2a.types import Json, SecurityScheme
@@ -44,7 +44,8 @@ _HOSTILE = (PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
 class Confirmation(Struct, forbid_unknown_fields=True):
     """The claim that binds a token to a certificate (RFC 8705, 3.1). A token bound to anything else is refused."""
 
-    thumbprint: str = field(name="x5t#S256")
+    thumbprint: Annotated[str, Meta(min_length=1)] = field(name="x5t#S256")
+    """An empty one must not count as no binding."""
 
 
 class Claims(Struct):

@@ -81,6 +81,7 @@ HOSTILE: dict[str, Callable[[LocalIssuer], str]] = {
     "another type of token": lambda i: i.token(header={"typ": "logout+jwt"}),
     "bound to another key": lambda i: i.token(cnf={"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}),
     "bound to a certificate that is absent": lambda i: i.token(cnf={"x5t#S256": "A" * 43}),
+    "bound to a certificate without a hash": lambda i: i.token(cnf={"x5t#S256": ""}),
     "truncated": lambda i: i.token()[:-20],
     "without its signature": lambda i: i.token().rpartition(".")[0],
     "a space inside": lambda i: i.token().replace(".", ". ", 1),
