@@ -84,6 +84,11 @@ def rest_of(expires_at: float | None, most: float) -> float:
     return most if expires_at is None else min(most, max(0.0, expires_at - clock.now().timestamp()))
 
 
+def has_ended(expires_at: float | None) -> bool:
+    """Return whether evidence has reached its end, which no look into the database can change."""
+    return rest_of(expires_at, 1.0) <= 0
+
+
 async def is_valid(proof: Proof) -> bool:
     """Return whether the proof of a call still leads to a caller. Raises errors of the database."""
     return await _ask(proof) is not None

@@ -7,7 +7,7 @@ from time import perf_counter
 from a2a.answers import Result, size_of
 from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
-from a2a.errors import Error
+from a2a.errors import Error, Unauthenticated
 from a2a.language import Language
 from tasks_app.database.errors import MAY_PASS
 from tasks_app.exchanges.exchange import OpenExchange
@@ -18,7 +18,7 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
 from tasks_app.transports.error_log import log_error
-from tasks_app.transports.keys import KEY_SECONDS, CheckAgain, rest_of
+from tasks_app.transports.keys import KEY_SECONDS, CheckAgain, has_ended, rest_of
 from tasks_app.transports.refusing import take_back_cancellation
 
 
@@ -98,11 +98,14 @@ class LateAnswer:
 async def wait_for_outcome(wait: Wait, context: Context, check_again: CheckAgain, expires_at: float | None) -> Result:
     """Return the result of a wait. Raises the errors of wait_on(), and those of `check_again` when the key has ended.
 
-    `expires_at` is the time at which the credential of the caller ends.
+    `expires_at` is the time at which the credential of the caller ends. It needs no check, so it holds while the
+    database is away too.
     """
     while True:
         context.patience = perf_counter() + rest_of(expires_at, KEY_SECONDS)
         result = await wait_on(wait, context)
+        if has_ended(expires_at):
+            raise Unauthenticated
         # The key is checked before an answer too, because the last check was seconds ago. While the database is away
         # the check is left out.
         with contextlib.suppress(*MAY_PASS):

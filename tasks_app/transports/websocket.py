@@ -26,7 +26,7 @@ from tasks_app.transports.endings import end_stream
 from tasks_app.transports.frames import END, end_of_stream, text_of, with_parameters
 from tasks_app.transports.handshake import ENDPOINT, Opening, encode_refusal, open_socket, request_of
 from tasks_app.transports.http import Refusal, add_headers
-from tasks_app.transports.keys import KEY_SECONDS, is_valid, rest_of
+from tasks_app.transports.keys import KEY_SECONDS, has_ended, is_valid, rest_of
 from tasks_app.transports.receiving import Batch, join, methods_of, parse, receive_parsed, refuse_body
 from tasks_app.transports.streams import End, Stream
 
@@ -157,7 +157,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                 return
             if clock() >= due:
                 due = clock() + rest_of(expires_at, KEY_SECONDS)
-                if not await _is_valid(proof):
+                if has_ended(expires_at) or not await _is_valid(proof):
                     await self.close(INVALID_KEY, "the key of this socket is not valid any more")
                     return
             await asyncio.sleep(max(0.0, min(due, idle_at) - clock()))

@@ -6,17 +6,21 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import OperationalError
 from websockets import InvalidStatus
 
 from a2a import sse
+from a2a.errors import Unauthenticated
 from tasks_app import clock
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.accounts import account as accounts
 from tasks_app.models import Exchange, ServiceAccount, SocketTicket, Task
+from tasks_app.operations import Context, Wait
 from tasks_app.transports import keys, streams, waiting, websocket
-from tests.conftest import NO_TLS, PATIENCE
+from tasks_app.transports.waiting import wait_for_outcome
+from tests.conftest import NO_TLS, PATIENCE, Person
 from tests.support.accounts import holdings
 from tests.support.hand import Hand
 from tests.support.issuer import LocalIssuer
@@ -98,6 +102,34 @@ async def test_waiting_calls_end_with_their_token(account: ServiceAccount, issue
     async with serving(BOTH) as server, client(url(server), token_of(issuer, hand)) as http:
         answer = await http.post("/jsonrpc", content=said("stop", task), headers=JSON)
     assert answer.json()["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+class Away:
+    """A database that is away for checks of keys. Many of them in a row are one loop that never waits."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, *_: Any) -> bool:
+        self.asked += 1
+        raise OperationalError if self.asked < 50 else RuntimeError("the check is done in a loop")
+
+
+async def test_a_socket_ends_with_its_token_while_the_database_is_away(
+    account: ServiceAccount, issuer: LocalIssuer, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Away()
+    async with serving(BOTH) as server, dialled(url(server), **bearer(token_of(issuer, hand))) as socket:
+        monkeypatch.setattr(websocket, "is_valid", away)
+        hand.on(seconds=61)
+        assert await frames_of(socket) == []
+    assert (socket.close_code, socket.close_reason) == GONE
+
+
+async def test_a_waiting_call_ends_with_its_token_while_the_database_is_away(owner: Person) -> None:
+    wait = Wait(task_id="none", context_id="none", after=0, history_length=None)
+    with pytest.raises(Unauthenticated):
+        await wait_for_outcome(wait, Context(caller=owner.caller), Away(), clock.now().timestamp())
 
 
 def said(text: str, task: str | None = None) -> str:
