@@ -14,21 +14,41 @@ from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 from tasks_app import clock
 from tasks_app.batches.rows import Progress, Turn
 from tasks_app.event_log import ReadTask, read_many
+from tasks_app.event_log.columns import is_small
 from tasks_app.ids import uuid7
 from tasks_app.models import BatchItem
 
 ARTIFACT = "results"
 """The id of the artifact with the results: a data part for each item, in the order of the items."""
+TOGETHER = 2_000_000
+"""Characters of the events of the tasks whose results are read and written together. A single task may have more."""
 STEPS = 20
 """Progress reports of a batch, at most. The results that arrive show the progress too."""
 
 
 def results_of(items: Sequence[BatchItem]) -> list[Json]:
-    """Return the results of items that have ended."""
+    """Return the results of items that have ended, from the first one on: as many as have TOGETHER characters.
+
+    There is one at least. The tasks of items may be large, so no more of them are in memory at the same time, and of
+    each large one only its result.
+    """
     ids = [item.task_id for item in items if item.task_id]
-    reads = read_many([ReadTask(task_id=id, sight=None) for id in ids]) if ids else []
-    tasks = {read.document.id: task_of(read.document) for read in reads if read}
-    return [_result(item, tasks.get(item.task_id or "")) for item in items]
+    reads = read_many([_reading(id) for id in ids], small=True) if ids else []
+    tasks = {read.document.id: read for read in reads if read}
+    results, size = list[Json](), 0
+    for item in items:
+        read = tasks.get(item.task_id or "")
+        size += read.size if read else 0
+        if results and size > TOGETHER:
+            break
+        if read and not is_small(read.size):
+            (read,) = read_many([_reading(read.document.id)])
+        results.append(_result(item, task_of(read.document) if read else None))
+    return results
+
+
+def _reading(task_id: str) -> ReadTask:
+    return ReadTask(task_id=task_id, sight=None, history=False)
 
 
 def _result(item: BatchItem, task: Task | None) -> Json:

@@ -8,9 +8,12 @@ from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
 class NoExchange:
     """An exchange without a record, so that operations need not ask whether there is one."""
 
-    __slots__ = ()
+    __slots__ = ("request_bytes",)
     answer = None
-    request_bytes = 0
+
+    def __init__(self, request_bytes: int = 0) -> None:
+        self.request_bytes = request_bytes
+        """The size of the request. The message of a large one is encoded off the loop."""
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         pass
@@ -47,4 +50,4 @@ class NoExchange:
 
 
 NO_EXCHANGE = NoExchange()
-"""The one value of the class, which has no state."""
+"""The exchange of a small request."""

@@ -7,8 +7,8 @@ An item is sent as a message whose id is its batch and its place, so it becomes 
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import TypeVar
@@ -42,12 +42,15 @@ from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
-from tasks_app.event_log import Append, ReadTask, change
+from tasks_app.event_log import Append, ReadHead, ReadTask, change
 from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import Rounds
+from tasks_app.exchanges.none import NoExchange
 from tasks_app.hints import Reached
+from tasks_app.limits.accounts import account
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.operation import Context
 from tasks_app.operations.repeat import find_sent
 from tasks_app.operations.tasks import is_shown
@@ -189,12 +192,12 @@ async def _write(turn: Turn, progress: Progress) -> bool | None:
     """Write the results that come next, with the progress. Return whether there are more; None if the batch is over."""
     cursor = progress.cursor
     items = await ask(partial(rows.ended_after, turn.id, cursor, PAGE))
-    end = cursor + len(items)
-    is_over = end == turn.size
-    has_news = results.has_news(cursor, end, turn.size)
     if not items:
         return False
     texts = await bridge.ask(DoSlowly(partial(results.results_of, items), None), settings.A2A_LEASE_SECONDS)
+    end = cursor + len(texts)
+    is_over = end == turn.size
+    has_news = results.has_news(cursor, end, turn.size)
     events: list[Event] = results.chunk_events(texts, cursor, turn.size)
     if is_over:
         events.append(results.progress_event(turn, progress, results.end_state(progress)))
@@ -206,7 +209,7 @@ async def _write(turn: Turn, progress: Progress) -> bool | None:
     if outcome is None:
         return True  # Its task was canceled, which the next step finds.
     Append.after_commit([item], [outcome])
-    return None if is_over else len(items) == PAGE
+    return None if is_over else len(items) == PAGE or len(texts) < len(items)
 
 
 async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
@@ -245,9 +248,9 @@ async def _send(turn: Turn, item: BatchItem) -> str | Error:
 async def _make_or_find(turn: Turn, item: BatchItem) -> str:
     try:
         check_permission(turn.caller, "operation", turn.operation)
-        async with limits.paid(turn.caller, cost_of_send()):
+        async with limits.paid(turn.caller, cost_of_send()), _weighed(turn, item) as size:
             request = _request(turn, item, await _message(turn, item))
-            answer = await _perform(request, Context(caller=turn.caller))
+            answer = await _perform(request, Context(caller=turn.caller, exchange=NoExchange(size)))
     except (IdempotencyConflict, PermissionDenied, TaskNotFound, UnknownAgent) as error:
         # A process may have sent this item and died. If the task that it is about has changed since, or is gone, or its
         # caller has lost a permission, the message cannot be sent again as it was. But its id leads to its task.
@@ -258,6 +261,28 @@ async def _make_or_find(turn: Turn, item: BatchItem) -> str:
     if not isinstance(answer, Answer) or answer.task is None:
         raise TypeError(f"an item that is queued gave {answer!r} in place of a task")
     return answer.task.id
+
+
+@asynccontextmanager
+async def _weighed(turn: Turn, item: BatchItem) -> AsyncIterator[int]:
+    """Count the task that an item is about as bytes of its owner for the length of the block, and give their number.
+
+    The message of the item has what that task has given, which may be megabytes, while the call named the task by a few
+    bytes, and perhaps many times. Raises RateLimited and Unavailable if the account has no room: the item begins later.
+    """
+    if item.about is None:
+        yield 0
+        return
+    read = ReadHead(task_id=item.about, sight=sight(turn.caller, item.about))
+    head = await bridge.ask(read, settings.A2A_LEASE_SECONDS)
+    if head is None or head.size <= LARGE:
+        yield 0
+        return
+    holding = account.hold_body(turn.caller.owner_id, head.size)
+    try:
+        yield head.size
+    finally:
+        holding.release()
 
 
 async def _find_former(turn: Turn, item: BatchItem) -> str | None:
@@ -293,7 +318,7 @@ async def _message(turn: Turn, item: BatchItem) -> Message:
     # A batch at the address of an agent reads no task of another agent: see caller_of_work().
     if read is None or not await is_shown(look_up, turn.caller, None, task_id, read.agent):
         raise TaskNotFound(taskId=task_id)
-    task = task_of(read.document)
+    task = task_of(read.document) if read.size <= LARGE else await off_loop(task_of, read.document)
     return Message(
         message_id=message_id,
         role=Role.USER,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from a2a.agents import agent
 from a2a.answers import Answer
-from a2a.batches import BatchInput, ExecuteBatch
+from a2a.batches import BatchInput
 from a2a.dialects.json.json_1_0 import task_of
 from a2a.errors import (
     InvalidParams,
@@ -27,7 +27,6 @@ from a2a.errors import (
 from a2a.requests import CancelTask, GetTask, SendMessage, SubscribeToTask
 from a2a.run import Failure, Run
 from a2a.states import TaskState
-from a2a.types import Task as TaskValue
 from tasks_app.batches.results import STEPS, has_news
 from tasks_app.batches.rows import BATCH_AGENT, take_turns
 from tasks_app.callers.access import caller_for
@@ -40,15 +39,10 @@ from tasks_app.operations.batch_keeper import advance
 from tasks_app.operators.permissions import set_permission
 from tests.conftest import PATIENCE, SLACK, Person, person, until
 from tests.operations.asking import ask, message, sent, shown
+from tests.operations.batching import drive, ended, execute, results
 from tests.operations.money import OPS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
-
-
-def execute(who: Person, *items: str | BatchInput, operation: str = "form-coroutine", **more: Any) -> TaskValue:
-    inputs = tuple(BatchInput(message=message(one)) if isinstance(one, str) else one for one in items)
-    address = more.pop("address", None)
-    return shown(ask(who, ExecuteBatch(operation=operation, items=inputs, **more), agent=address))
 
 
 @agent(name="half")
@@ -57,27 +51,6 @@ async def half(run: Run) -> str:
     if run.text == "boom":
         raise Failure("It went wrong.")
     return run.text
-
-
-def drive(batch_id: str) -> None:
-    """Go on with a batch until it is over, as the keeper does."""
-    Batch.objects.filter(pk=batch_id).update(due_at="2000-01-01T00:00:00Z")
-    (turn,) = take_turns(1, ())
-
-    def is_over() -> bool:
-        return async_to_sync(advance)(turn) is None
-
-    until(is_over, "the batch is over")
-
-
-def ended(who: Person, batch_id: str) -> TaskValue:
-    drive(batch_id)
-    return shown(ask(who, GetTask(id=batch_id)))
-
-
-def results(task: TaskValue) -> list[Any]:
-    (artifact,) = task.artifacts
-    return [part.data for part in artifact.parts]
 
 
 @pytest.mark.requirement("SPARC-08")
