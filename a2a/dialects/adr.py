@@ -114,10 +114,10 @@ def decode_invoke(request: type[Invocation], params: Any) -> Invocation:
 def decode_negotiate(params: Any) -> Negotiate:
     """Decode a negotiation. Raises InvalidParams."""
     wire = check(or_empty(params), types.NegotiateParams)
-    budget = wire.get("budget_usd")
-    return Negotiate(
-        capabilities=tuple(wire.get("capabilities", ())), budget=None if budget is None else _micros(budget)
-    )
+    capabilities, budget = wire.get("capabilities", ()), wire.get("budget_usd")
+    if len(capabilities) > types.MAX_CAPABILITIES:
+        raise InvalidParams(("capabilities", f"must have {types.MAX_CAPABILITIES:,} entries at most"))
+    return Negotiate(capabilities=tuple(capabilities), budget=None if budget is None else _micros(budget))
 
 
 def _micros(budget: float) -> int:

@@ -103,6 +103,15 @@ def test_a_header_of_a_negotiation_that_is_no_amount_is_refused(service: None, o
     assert (answer.status_code, "X-Budget-USD" in answer.content.decode()) == (400, True)
 
 
+def test_a_negotiation_about_too_many_capabilities_is_refused(service: None, owner: Person) -> None:
+    key = f"Bearer {owner.key}"
+    names = [f"skill-{place}" for place in range(1001)]
+    answer = post("/negotiate", {"capabilities": names}, key)
+    assert (answer.status_code, "1,000 entries at most" in answer.content.decode()) == (400, True)
+    answer = post("/negotiate", {"capabilities": names[:1000]}, key)
+    assert len(orjson.loads(answer.content)["limitations"]["refused"]) == 1000
+
+
 @pytest.mark.requirement("ADR-15", "ADR-02", "ADR-03", "ADR-10")
 def test_answers_and_errors_are_as_their_schemas_say(service: None, owner: Person) -> None:
     key = f"Bearer {owner.key}"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a.dialects.params import Text
+from a2a.dialects.params import Text, rule
 from a2a.types import Json
 
 SEMVER = r"^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"
@@ -74,10 +74,14 @@ class AgentCard(Struct, kw_only=True):
 # --------------------------------------------------------------- negotiation
 
 
+MAX_CAPABILITIES = 1_000
+"""Capabilities of one negotiation. Each is looked for among the skills of all agents, within the call."""
+
+
 class NegotiateParams(Struct, kw_only=True):
     """The capabilities that a caller wants, and the most that it pays for one call."""
 
-    capabilities: list[Text] = []
+    capabilities: Annotated[list[Text], rule(maxItems=MAX_CAPABILITIES)] = []
     budget_usd: Amount | None = None
 
 
