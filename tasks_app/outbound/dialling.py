@@ -18,7 +18,7 @@ import httpcore
 import httpx
 from django.conf import settings
 
-from tasks_app.outbound.resolving import Answers, Lookups, registering, sending
+from tasks_app.outbound.resolving import Answers, Lookups, calling, registering
 
 LOOKUP_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
@@ -247,8 +247,9 @@ class Bounded(httpcore.AsyncNetworkStream):
 class Dialler(httpcore.AsyncNetworkBackend):
     """A network backend that connects to checked addresses only. TLS still verifies the name: httpcore does that."""
 
-    def __init__(self, most_read: int = MOST_READ) -> None:
+    def __init__(self, most_read: int = MOST_READ, lookups: Lookups = calling) -> None:
         self.inner = httpcore.AnyIOBackend()
+        self.lookups = lookups
         self.most_read = most_read
 
     async def connect_tcp(
@@ -260,7 +261,7 @@ class Dialler(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         last_error: Exception | None = None
-        for number in await resolve(host, port, sending):
+        for number in await resolve(host, port, self.lookups):
             try:
                 arrival.get()(number)
                 stream = await self.inner.connect_tcp(number, port, timeout, local_address, socket_options)
@@ -293,6 +294,7 @@ def client(
     verify: ssl.SSLContext | None = None,
     connections: int | None = None,
     most_read: int = MOST_READ,
+    lookups: Lookups = calling,
 ) -> httpx.AsyncClient:
     """Return a client that checks and dials anew for every call.
 
@@ -306,7 +308,7 @@ def client(
         ssl_context=context,
         max_connections=connections,
         max_keepalive_connections=0,
-        network_backend=Dialler(most_read),
+        network_backend=Dialler(most_read, lookups),
     )
     return httpx.AsyncClient(
         transport=transport,

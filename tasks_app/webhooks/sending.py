@@ -28,6 +28,7 @@ from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_add
 from tasks_app.hints import hints
 from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound.resolving import sending
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.handshake import Handshakes
 from tasks_app.webhooks.keys import end_webhooks_without_credential
@@ -175,7 +176,7 @@ class Sender:
 
     async def _try(self, lease: DeliveryLease, began: datetime) -> TryResult:
         """Meet the receiver, make the body, check the limits, and post. Raises Postponement."""
-        client = self.client = self.client or outbound.client(seconds=TRY_SECONDS)
+        client = self.open_client()
         # Each asyncio task has its own context variables, so this applies to this try only.
         outbound.arrival.set(partial(self.places.enter, lease, 0, began))
         try:
@@ -186,6 +187,11 @@ class Sender:
         except outbound.Crowded:
             seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
             raise Postponement(seconds, "held back: too many tries are under way at its address") from None
+
+    def open_client(self) -> httpx.AsyncClient:
+        """Return the client of this sender."""
+        self.client = self.client or outbound.client(seconds=TRY_SECONDS, lookups=sending)
+        return self.client
 
     async def _post(self, client: httpx.AsyncClient, lease: DeliveryLease, began: datetime) -> TryResult:
         """Make the body and post it, within the bytes of the owner. Raises Postponement and Crowded."""

@@ -15,8 +15,12 @@ import pytest
 import uvloop
 
 from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import resolving
 from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.relays import remotes
+from tasks_app.webhooks.sending import Sender
 from tests.conftest import ROOT
+from tests.outbound.conftest import answers
 from tests.outbound.listener import PUBLIC, Listener
 from tests.support.servers import COMMAND_SECONDS
 
@@ -105,14 +109,14 @@ def test_names_that_hang_hold_up_no_other_name(
     async def story() -> None:
         slow = [
             asyncio.create_task(outbound.resolve(f"{number}.hangs.example", 443, pool))
-            for pool in (outbound.registering, outbound.sending)
+            for pool in (resolving.registering, resolving.sending)
             for number in range(40)
         ]
         for _ in slow:
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
         # All slow look-ups still wait.
         await outbound.check("https://localhost:1024/")
-        assert await outbound.resolve("localhost", 443, outbound.sending)
+        assert await outbound.resolve("localhost", 443, resolving.sending)
         assert not any(task.done() for task in slow)
         for task in slow:
             task.cancel()
@@ -122,10 +126,10 @@ def test_names_that_hang_hold_up_no_other_name(
 
 
 def test_there_is_a_bound_to_names_that_are_looked_up_and_none_to_addresses(hanging: threading.Semaphore) -> None:
-    lookups = outbound.Lookups("few", at_once=2)
+    lookups = resolving.Lookups("few", at_once=2)
 
     async def story() -> None:
-        slow = [asyncio.create_task(outbound.resolve("hangs.example", 443, lookups)) for _ in range(2)]
+        slow = [asyncio.create_task(outbound.resolve(f"{n}.hangs.example", 443, lookups)) for n in range(2)]
         for _ in slow:
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
         with pytest.raises(Unknown):
@@ -135,6 +139,43 @@ def test_there_is_a_bound_to_names_that_are_looked_up_and_none_to_addresses(hang
             task.cancel()
 
     asyncio.run(story())
+
+
+def test_calls_that_look_for_the_same_name_share_a_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups = resolving.Lookups("few", at_once=2)
+    asked, over = threading.Semaphore(0), threading.Event()
+
+    def getaddrinfo(host: str, *_: Any, **__: Any) -> Any:
+        asked.release()
+        if host == "slow.example":
+            assert over.wait(60)
+        return answers(PUBLIC)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+    async def story() -> None:
+        slow = [asyncio.create_task(outbound.resolve("slow.example", 443, lookups)) for _ in range(20)]
+        assert await asyncio.to_thread(asked.acquire, timeout=20)
+        assert await outbound.resolve("quick.example", 443, lookups) == [PUBLIC]
+        # A caller whose time is up leaves the look-up to the others.
+        slow.pop().cancel()
+        over.set()
+        assert await asyncio.gather(*slow) == [[PUBLIC]] * 19
+        await outbound.resolve("slow.example", 443, lookups)
+
+    asyncio.run(story())
+    assert [asked.acquire(blocking=False) for _ in range(3)] == [True, True, False], (
+        "one look-up of each, and one later"
+    )
+    assert not lookups.under_way
+
+
+def test_names_of_callers_take_no_room_from_places_of_operators() -> None:
+    def lookups_of(client: httpx.AsyncClient) -> resolving.Lookups:
+        return client._transport._pool._network_backend.lookups  # type: ignore[attr-defined, no-any-return]
+
+    assert lookups_of(remotes.guarded_http()) is resolving.calling
+    assert lookups_of(Sender().open_client()) is resolving.sending
 
 
 _LEAVES = """
@@ -147,6 +188,7 @@ def getaddrinfo(*_, **__):
 
 socket.getaddrinfo = getaddrinfo
 from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import resolving
 outbound.LOOKUP_SECONDS = 0.1
 try:
     asyncio.run(outbound.check("https://hangs.example/"))
