@@ -80,6 +80,10 @@ class Site(admin.AdminSite):
         page |= {"error": error, "asks_code": settings.A2A_SECOND_FACTOR}
         return TemplateResponse(request, "admin/proof.html", page)
 
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+        """Suggest nothing: no form asks. Django's own view counts whole tables, and fails for some names and U+0000."""
+        raise Http404
+
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the form, or ask an operator who has logged in for the second factor."""
         if super().has_permission(request) and not second_factor.is_satisfied(request.user):
