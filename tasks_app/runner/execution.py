@@ -194,8 +194,8 @@ class Execution:
                 log.info("task %s fence %d: %s", self.task_id, self.read.fence, outcome)
         except LostLease:
             log.info("task %s fence %d: the lease is gone, its result is dropped", self.task_id, self.read.fence)
-        except (WriteFailed, Exception):
-            # The lease runs out, and the sweeper judges the task.
+        except (WriteFailed, Exception, asyncio.CancelledError):
+            # The lease runs out, and the sweeper judges the task. Only an agent cancels this task in its last write.
             self.is_unwritten = True
             log.exception("task %s fence %d could not write its end", self.task_id, self.read.fence)
         # A write in the background may have failed, which ended the run.
@@ -242,19 +242,23 @@ class Execution:
                 await play(run, writer.accept, self.seat)
             if self.crash:
                 raise asyncio.CancelledError
+            await _take_cancellation()
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
             return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row(TaskState.REJECTED.value))
-        except Exception as error:  # an agent may raise anything; logged with its reference
+        except (Exception, asyncio.CancelledError) as error:  # an agent may raise anything; logged with its reference
             if self.stop:
                 # The run was stopped: an error that the agent raises because of that is no failure.
                 raise asyncio.CancelledError from error
+            if not self.was_called and isinstance(error, asyncio.CancelledError):
+                return self._postpone("Another run of the agent has cancelled this one.", error)
             if writer.end_state is not None:
                 log.warning("task %s: its agent raised an error after its last action", self.task_id, exc_info=error)
                 return Ending(None, self._row(writer.end_state))
             if isinstance(error, TimeoutError) and limit.expired():
                 return self._time_out(self.seat.stack())
-            return self._failed(error)
+            # A cancellation that was not ordered is the agent's own: libraries cancel the task in which they are used.
+            return self._failed(exception_of(error))
         row = replace(self._row(writer.end_state or TaskState.COMPLETED.value), traceback=warn_of(run))
         return Ending(None if writer.end_state else scribe.status(TaskState.COMPLETED, clock.now()), row)
 
@@ -373,3 +377,9 @@ class Execution:
     def _attempt(self) -> Attempt:
         read = self.read
         return Attempt(self.task_id, read.document.context_id, read.agent, read.attempt, read.max_attempts)
+
+
+async def _take_cancellation() -> None:
+    """Raise CancelledError if an agent has cancelled its task and then returned, so that no later wait is cancelled."""
+    if (task := asyncio.current_task()) and task.cancelling():
+        await asyncio.sleep(0)

@@ -242,6 +242,10 @@ class Writer:
             except (LostLease, WriteFailed) as error:
                 self.error = error
                 raise
+            except asyncio.CancelledError:
+                # An agent has cancelled all tasks of its loop. The events may be in the log or not.
+                self.error = WriteFailed()
+                raise
             self.last = asyncio.get_running_loop().time()
 
     async def _write(

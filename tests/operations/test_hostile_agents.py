@@ -63,6 +63,20 @@ def crashes_apart_without_a_loop(run: Run, how: str) -> Iterator[Any]:
     raise CRASHES[how]
 
 
+@agent(timeout=PATIENCE)
+async def cancels(run: Run, what: str) -> AsyncIterator[Any]:
+    """Cancels its own asyncio task, as libraries with cancel scopes do, or all tasks of its loop."""
+    yield "begun "
+    for task in asyncio.all_tasks() if what == "all" else [asyncio.current_task()]:
+        assert task
+        task.cancel()
+    if what == "itself in its last step":
+        return
+    if what == "itself after its reply":
+        yield run.reply("Done.")
+    await asyncio.sleep(PATIENCE)
+
+
 @agent(quick=True)
 async def crashes_quickly(run: Run, how: str) -> Any:
     """Crashes inside the call."""
@@ -107,6 +121,19 @@ def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name
     assert row.traceback
     assert runner.alive
     assert text_of(sent(owner, "still there?", "form-coroutine"))
+
+
+@pytest.mark.parametrize("what", ["itself", "itself in its last step", "all"])
+def test_an_agent_that_cancels_its_own_task_fails_at_once(owner: Person, what: str) -> None:
+    task = sent(owner, data(what=what), "cancels")
+    assert is_failed_with_a_reference(task)
+    assert text_of(task) == "begun "
+    row = RunRow.objects.get()
+    assert (row.outcome, "CancelledError" in row.traceback) == ("failed", True)
+
+
+def test_an_agent_that_cancels_its_own_task_after_its_reply_is_done(owner: Person) -> None:
+    assert sent(owner, data(what="itself after its reply"), "cancels").status.state is TaskState.COMPLETED
 
 
 @pytest.mark.parametrize("how", CRASHES)
