@@ -114,6 +114,35 @@ Frame = TaskDocument | EventDocument | Message
 
 
 def size_of(result: Result) -> int:
-    """Return the bytes of the tasks of a result, roughly."""
-    tasks = result.tasks if isinstance(result, TaskPage) else [result.task] if isinstance(result, Answer) else []
-    return sum(task.size for task in tasks if task)
+    """Return the bytes of the tasks of a result, or of what it has of the memory or of a workflow, roughly."""
+    match result:
+        case TaskPage(tasks=tasks):
+            return sum(task.size for task in tasks)
+        case Answer(task=task):
+            return task.size if task else 0
+        case MemoryPage(entries=entries):
+            return sum(entry.size for entry in entries)
+        case MemoryDocument(size=size):
+            return size
+        case WorkflowDocument(phases=phases):
+            return sum(len(phase.artifacts or "") for phase in phases)
+        case _:
+            return 0
+
+
+def outline_of(result: Result) -> Json | None:
+    """Return what an answer about the memory or a workflow is about, without values and results; None for others."""
+    match result:
+        case MemoryPage(entries=entries):
+            return {"entries": [_name(entry) for entry in entries]}
+        case MemoryDocument():
+            return _name(result)
+        case WorkflowDocument(name=name, state=state, phase=phase, phases=phases):
+            results = [one.result_task_id for one in phases if one.result_task_id]
+            return {"workflowId": name, "state": state.value, "phase": phase.value, "results": results}
+        case _:
+            return None
+
+
+def _name(entry: MemoryDocument) -> Json:
+    return {"namespace": entry.namespace, "key": entry.key, "version": entry.version}

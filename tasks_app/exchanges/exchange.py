@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from a2a.answers import Result, TaskPage
 from a2a.documents import Encoded
 from a2a.envelopes import Id
+from a2a.types import Json
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
@@ -209,6 +210,11 @@ class OpenExchange:
         """Record the whole answer for a result, because it cannot be derived from the log."""
         if self.encode is not None:
             self.keep(self.encode(result))
+
+    def keep_outline(self, outline: Json, size: int) -> None:
+        """Record what a large answer is about, and its size. The answer itself would take as much room with each call,
+        and longer to search for secrets than to make."""
+        self.body.response = redact(orjson.dumps({**outline, "omitted": f"the other members, of {size} bytes in all"}))
 
     def keep_list(self, answer: Encoded, page: TaskPage) -> None:
         """Record the answer to a list. Of a large one only the ids of the tasks are recorded, which are stored

@@ -26,6 +26,8 @@ from tasks_app.models import MemoryEntry
 _TABLE = MemoryEntry._meta.db_table
 SPAN = 500
 """Entries that a search looks at for one page."""
+PAGE_BYTES = 1_000_000
+"""Bytes of data after which a page of a search ends. A single entry may have more."""
 
 
 class ReadMemory(Work[MemoryDocument | None], Struct, frozen=True, kw_only=True):
@@ -82,13 +84,24 @@ def search(owner_id: int, request: SearchMemory) -> MemoryPage:
         own = _after(own, *_decode(request.page_token, request.namespace))
     span = list(_living(own).order_by("key").values_list("pk", "key")[: SPAN + 1])
     ids = [pk for pk, _ in span[:SPAN]]
-    rows = list(_matching(ids, request)[: request.page_size + 1])
-    entries = tuple(_whole(row) for row in rows[: request.page_size])
-    if len(rows) > request.page_size:
-        token = _encode(rows[request.page_size - 1])
+    heads = list(_matching(ids, request).values_list("pk", "key", "size")[: request.page_size + 1])
+    page = _fitting(heads[: request.page_size])
+    rows = MemoryEntry.objects.filter(pk__in=[pk for pk, _, _ in page]).defer("words").order_by("key")
+    if len(heads) > len(page):
+        token = _token(request.namespace, page[-1][1])
     else:
         token = _token(request.namespace, span[SPAN - 1][1]) if len(span) > SPAN else ""
-    return MemoryPage(entries=entries, next_page_token=token)
+    return MemoryPage(entries=tuple(_whole(row) for row in rows), next_page_token=token)
+
+
+def _fitting(heads: Sequence[tuple[int, str, int]]) -> Sequence[tuple[int, str, int]]:
+    """Return the entries from the first one on that have PAGE_BYTES together, one at least. The last is their size."""
+    total = 0
+    for place, (_, _, size) in enumerate(heads):
+        total += size
+        if place and total > PAGE_BYTES:
+            return heads[:place]
+    return heads
 
 
 def _matching(ids: Sequence[int], request: SearchMemory) -> QuerySet[MemoryEntry]:

@@ -9,7 +9,7 @@ from django.conf import settings
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.answers import Description, Result, TaskPage, size_of
+from a2a.answers import Description, Result, TaskPage, outline_of, size_of
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Wrapping
@@ -201,6 +201,8 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
         exchange.keep_list(payload, result)
     elif isinstance(result, Description):
         exchange.keep_size(len(payload))
+    elif len(payload) > LARGE and (outline := outline_of(result)) is not None:
+        exchange.keep_outline(outline, len(payload))
     elif len(payload) > LARGE:
         await off_loop(exchange.keep, payload)
     else:

@@ -82,3 +82,15 @@ def test_a_search_looks_at_a_bounded_number_of_entries(owner: Person, monkeypatc
     for more in ({}, {"text": "x" * 201}, {"field": 'a"b'}, {"field": "a." * 10 + "a"}, {"text": "x", "page_size": 0}):
         with pytest.raises(InvalidParams):
             found(owner, **more)
+
+
+def test_a_page_of_a_search_ends_after_so_many_bytes(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE_BYTES", 100)
+    for number in range(5):
+        put(owner, f"{number}", "x" * (38 if number < 3 else 200))
+    pages, token = list[list[str]](), None
+    while token != "":
+        page = ask(owner, SearchMemory(namespace="sparc", text="x", page_token=token))
+        pages.append([entry.key for entry in page.entries])
+        token = page.next_page_token
+    assert pages == [["0", "1"], ["2"], ["3"], ["4"]]
