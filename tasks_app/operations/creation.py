@@ -9,9 +9,10 @@ from a2a.dialects.json.json_1_0 import document
 from a2a.events import Event, TaskCreated, apply, fold
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message, PushConfig, Status, Task
-from tasks_app.database.rows import ReservationRow, RunRow
+from tasks_app.database.rows import RunRow
 from tasks_app.event_log import Create, CreateAdvanced, CreateCharged, CreateSettled, KeyTarget, deliveries
 from tasks_app.ids import uuid7
+from tasks_app.limits.budgets import Charge
 from tasks_app.limits.draws import Draw
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.first_rows import event_rows, file_rows, reply_row, task_row
@@ -115,19 +116,20 @@ def _money(plan: Plan, *, is_over: bool) -> tuple[type[Create], dict[str, Any]]:
         return CreateCharged, {"charge": charge}
     # What a quick agent has reserved stays reserved while its task waits for an answer.
     if plan.advance:
-        values: dict[str, Any] = {"charge": charge, "draw": _draw(plan, is_over=is_over)}
-        if not is_over:
-            values["reservations"] = [
-                ReservationRow(task_id=charge.task_id, budget_id=id, amount=plan.share) for id in charge.budgets
-            ]
-        return CreateAdvanced, values
+        return CreateAdvanced, {"charge": charge, "draw": _draw(plan, charge, is_over=is_over)}
     return (CreateSettled, {"charge": charge, "spent": plan.final_cost()}) if is_over else (Create, {})
 
 
-def _draw(plan: Plan, *, is_over: bool) -> Draw:
+def _draw(plan: Plan, charge: Charge, *, is_over: bool) -> Draw:
     """Return what the call of a quick agent takes off its advance."""
-    spent = plan.final_cost() if is_over else 0
-    return Draw(advance=plan.advance, amount=plan.share, back=plan.share if is_over else 0, spent=spent)
+    return Draw(
+        advance=plan.advance,
+        amount=plan.share,
+        back=plan.share if is_over else 0,
+        spent=plan.final_cost(),
+        task=charge.task_id,
+        budgets=charge.budgets,
+    )
 
 
 def _answer_or_target(context: Context, item: Create, target: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:

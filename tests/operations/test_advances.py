@@ -182,3 +182,25 @@ def test_a_locked_budget_delays_a_call_with_an_advance_and_loses_nothing(owner: 
     assert not async_to_sync(act)()
     end()
     assert (amounts(budget), Task.objects.count()) == ((0, 0.75), 2)
+
+
+@pytest.mark.parametrize("of_tenant", [False, True], ids=["one budget", "with one of the tenant"])
+def test_a_call_whose_advance_was_given_back_meanwhile_is_charged_and_holds_nothing(
+    owner: Person, hand: Any, of_tenant: bool
+) -> None:
+    """Its process was frozen for minutes."""
+    budgets = [limit(owner, 1000), *([limit(owner, 2000, tenant=True)] if of_tenant else [])]
+
+    async def freeze() -> None:
+        await _get_advance(owner)
+        hand.on(minutes=3)
+        assert await asyncio.to_thread(release_orphans) == 1
+        for text in ("0.5", "0.125 ask"):
+            await _send(owner, message(text))
+
+    async_to_sync(freeze)()
+    assert [amounts(budget) for budget in budgets] == [(0, 0.875)] * len(budgets)
+    ask(owner, CancelTask(id=Task.objects.get(state="input_required").id))
+    end()
+    assert [amounts(budget) for budget in budgets] == [(0, 0.875)] * len(budgets)
+    assert not Reservation.objects.exists()
