@@ -177,7 +177,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
             raise errors.InvalidGrantError(request=request) from None
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Revoke a token of the client, if it has such a token, and record that. Raises TooManyCalls.
+        """Revoke a token of the client with its family, if it has such a token, and record that. Raises TooManyCalls.
 
         Any other token is answered alike (RFC 7009, 2.2), and so counts as a wrong one here.
         """
@@ -188,6 +188,9 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         _spend_if_public(request, request.client, LEAST_COST)
         with transaction.atomic():
             super().revoke_token(token, token_type_hint, request, *args, **kwargs)
+            # The toolkit leaves the successors of a used refresh token. Its client may never have got them.
+            if (row := RefreshToken.objects.filter(**mine).first()) is not None:
+                RefreshToken.revoke_family(row.token_family)
             record(request, REVOKE)
 
     def _create_refresh_token(self, request: Any, code: str, access_token: Any, previous: Any) -> Any:

@@ -225,6 +225,14 @@ def test_revoking_either_token_ends_both(site: Site, browser: Browser) -> None:
         assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
 
 
+def test_revoking_a_used_refresh_token_ends_its_successors(site: Site, browser: Browser) -> None:
+    first = exchange(site, code(site, browser)).json()
+    second = refresh(site, first["refresh_token"]).json()
+    assert site.form("app", "/oauth2/revoke", token=first["refresh_token"]).status_code == 200
+    assert not is_active(site, second["access_token"])
+    assert refused(refresh(site, second["refresh_token"])) == (400, "invalid_grant")
+
+
 def test_valid_codes_and_tokens_of_a_public_client_spend_from_the_limit_of_its_principal(
     site: Site, browser: Browser
 ) -> None:
