@@ -17,6 +17,7 @@ and end when its result is None. They end at `Caller.expires_at` in any case. Th
 what the caller was recognised by, as `kind:id`, such as `key:12`.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -41,6 +42,8 @@ PLACES = {
 """Where each scheme is. They are read in this order, and the first that finds evidence in a request decides. A scheme
 that takes bearer tokens of one form only comes before `bearer`, which takes all others."""
 REALM = "taskdesk"
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""The characters of a scope (RFC 6749, 3.3), which need no escape in a quoted string."""
 
 
 Method = Literal["oidc", "api_key", "oauth2", "mtls", "session"]
@@ -121,8 +124,9 @@ def auth() -> Json:
     return {"method": scheme.method, **scheme.details()}
 
 
-def challenge(error: str = "") -> str:
-    """Return the value of WWW-Authenticate. `error` is the code of the error for bearer tokens (RFC 6750, 3.1).
+def challenge(error: str = "", scope: str = "") -> str:
+    """Return the value of WWW-Authenticate. `error` is the code of the error for bearer tokens (RFC 6750, 3.1), and
+    `scope` the scope that a token needs; one with other characters than scopes may have is left out.
 
     Schemes with the same auth-scheme share one challenge.
     """
@@ -133,7 +137,7 @@ def challenge(error: str = "") -> str:
     if not challenges:
         challenges = {scheme.substitute: {"realm": REALM} for scheme in schemes()}
     if error and "Bearer" in challenges:
-        challenges["Bearer"]["error"] = error
+        challenges["Bearer"] |= {"error": error} | ({"scope": scope} if _SCOPE.fullmatch(scope) else {})
     return ", ".join(f"{name} {_join(parameters)}" for name, parameters in challenges.items())
 
 

@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from a2a.choice import Endpoint
 from a2a.documents import Encoded, Pieces
 from a2a.envelopes import bare
-from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
+from a2a.errors import Error, InvalidKey, InvalidRequest, MissingScope, RateLimited, Unauthenticated, Unavailable
 from a2a.language import Language
 from a2a.sse import last_seen
 from tasks_app.callers.peers import is_forwarded, origin_in, peer_of, trace_of
@@ -212,6 +212,9 @@ def add_headers(response: HttpResponse, error: Error) -> None:
     if isinstance(error, Unauthenticated):
         # A request without evidence is told no error (RFC 6750, 3.1).
         response["WWW-Authenticate"] = challenge("invalid_token" if isinstance(error, InvalidKey) else "")
+    if isinstance(error, MissingScope) and response.status_code == 403:
+        # A token that does not enable access is answered with a challenge, too (RFC 6750, 3).
+        response["WWW-Authenticate"] = challenge("insufficient_scope", error.facts["required"])
     if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
 

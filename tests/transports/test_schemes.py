@@ -12,7 +12,7 @@ from tasks_app.callers import schemes
 from tasks_app.callers.service_accounts import CERTIFICATE, register
 from tasks_app.checks.cards import check_schemes
 from tasks_app.descriptions import pages
-from tests.conftest import Person
+from tests.conftest import Person, person
 from tests.support.cached_cards import forget_cards
 from tests.support.client_certificates import client_cert
 from tests.support.issuer import AUDIENCE, SUBJECT, LocalIssuer, local_issuer
@@ -92,6 +92,21 @@ def test_cards_challenges_and_doors_agree(
         assert answer.status_code == (200 if name in names else 401), (name, answer.content)
         if name not in names and "Bearer" in on and name != "mtls":
             assert answer["WWW-Authenticate"].endswith('error="invalid_token"')
+
+
+@pytest.mark.parametrize("path", ["/message:send", "/jsonrpc"])
+def test_a_refusal_for_a_scope_has_a_challenge_that_names_it(path: str) -> None:
+    key = person("reader", "home", scopes="tasks:read").key
+    sample = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": sample} if path == "/jsonrpc" else sample
+    headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
+    answer = Client().post(path, body, content_type="application/json", headers=headers)
+    assert answer.status_code == 403
+    assert answer["WWW-Authenticate"] == 'Bearer realm="taskdesk", error="insufficient_scope", scope="tasks:write"'
+
+
+def test_a_scope_that_needs_an_escape_is_left_out_of_the_challenge() -> None:
+    assert schemes.challenge("insufficient_scope", 'a", b') == 'Bearer realm="taskdesk", error="insufficient_scope"'
 
 
 def test_the_schemes_are_api_keys_by_default(owner: Person) -> None:
