@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct
 
 from a2a.run import Failure, Retry
 from a2a.types import Json, Message, Role
+from tasks_app.outbound.bodies import UNCOMPRESSED, pieces_of
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -141,7 +142,7 @@ def _url() -> str:
 
 
 def _question(messages: list[Json]) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"} | UNCOMPRESSED
     if settings.LLM_API_KEY:
         headers["Authorization"] = f"Bearer {settings.LLM_API_KEY}"
     return {
@@ -187,7 +188,7 @@ def _read(line: bytes) -> tuple[str | None, str | None]:
 async def _data(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     """Yield the value of each data line. httpx's aiter_lines would also split at U+2028, which JSON may contain."""
     rest = b""
-    async with aclosing(response.aiter_bytes()) as blocks:  # type: ignore[type-var]  # it is a generator
+    async with aclosing(pieces_of(response)) as blocks:
         async for block in blocks:
             *lines, rest = (rest + block).split(b"\n")
             if len(rest) > LINE_BYTES:

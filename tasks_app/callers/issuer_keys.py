@@ -166,12 +166,17 @@ async def _get(url: str) -> Any:
     """Return the JSON at an address, which the rules for outbound calls must allow. Raises FetchFailed."""
     import httpx  # loaded with the first token: servers with API keys only need no HTTP client
 
+    from tasks_app.outbound.bodies import UNCOMPRESSED, read_body
     from tasks_app.outbound.dialling import Blocked, Unknown, client, target
 
+    headers = UNCOMPRESSED | {"Accept": "application/json"}
     try:
         target(url)
-        async with client(seconds=FETCH_SECONDS, verify=await _tls(), most_read=MOST_BYTES) as http:
-            answer = await http.get(url, headers={"Accept": "application/json"})
+        async with (
+            client(seconds=FETCH_SECONDS, verify=await _tls(), most_read=MOST_BYTES) as http,
+            http.stream("GET", url, headers=headers) as answer,
+        ):
+            content = await read_body(answer, MOST_BYTES)
     except Blocked as error:
         raise FetchFailed(f"{url} {error}; A2A_OUTBOUND_HOSTS lists hosts that may be called") from None
     except (httpx.HTTPError, Unknown, OSError) as error:
@@ -179,7 +184,7 @@ async def _get(url: str) -> Any:
     if answer.status_code != 200:
         raise FetchFailed(f"{url} answers {answer.status_code}")
     try:
-        return orjson.loads(answer.content)
+        return orjson.loads(content)
     except orjson.JSONDecodeError:
         raise FetchFailed(f"{url} answers no JSON") from None
 

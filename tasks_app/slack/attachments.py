@@ -11,6 +11,7 @@ from msgspec import Struct
 from a2a.dialects.params import write_base64
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound.bodies import UNCOMPRESSED, TooLarge, read_body
 from tasks_app.slack.questions import Turn
 from tasks_app.slack.space import MOST_FILES
 from tasks_app.slack.web_api import SlackAway
@@ -86,10 +87,12 @@ async def _fetch(token: str, file: dict[str, Any]) -> bytes:
         async with (
             asyncio.timeout(SECONDS),
             outbound.client(seconds=10.0, most_read=most + 65_536) as client,
-            client.stream("GET", url, headers={"Authorization": f"Bearer {token}"}) as response,
+            client.stream("GET", url, headers=UNCOMPRESSED | {"Authorization": f"Bearer {token}"}) as response,
         ):
             _check(response, str(file.get("mimetype") or ""))
-            return await _read(response, most)
+            return await read_body(response, most)
+    except TooLarge:
+        raise _LeftOut(f"it has more than {_show(most)}") from None
     except outbound.Blocked:
         raise _LeftOut("it is not stored in Slack") from None
     except (httpx.HTTPError, outbound.Unknown, TimeoutError) as error:
@@ -109,17 +112,6 @@ def _check(response: httpx.Response, media: str) -> None:
     is_page = response.headers.get("Content-Type", "").startswith("text/html") and media != "text/html"
     if response.status_code != 200 or is_page:
         raise _LeftOut("I may not read it")
-
-
-async def _read(response: httpx.Response, most: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.aiter_bytes():
-        size += len(piece)
-        if size > most:
-            raise _LeftOut(f"it has more than {_show(most)}")
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _show(size: int) -> str:

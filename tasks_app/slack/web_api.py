@@ -14,11 +14,14 @@ import orjson
 from django.conf import settings
 
 from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound.bodies import UNCOMPRESSED, read_body
 from tasks_app.slack.pace import Pace
 from tasks_app.slack.space import Space
 
 SECONDS = 10.0
 """The time limit of each part of a call."""
+MOST_BYTES = 2_000_000
+"""Bytes of an answer."""
 WHOLE_SECONDS = 30.0
 """The time limit of a whole call."""
 PATIENCE = 60.0
@@ -75,16 +78,18 @@ class WebApi:
                 raise SlackAway(f"{method}: no answer in time") from None
 
     async def _post(self, token: str, method: str, body: dict[str, Any]) -> dict[str, Any]:
-        client = self.client = self.client or outbound.client(seconds=SECONDS, most_read=2_000_000)
+        client = self.client = self.client or outbound.client(seconds=SECONDS, most_read=MOST_BYTES)
         url = urljoin(settings.A2A_SLACK_API, method)
         try:
             outbound.target(url)
-            response = await client.post(url, data=_form(body), headers={"Authorization": f"Bearer {token}"})
+            headers = UNCOMPRESSED | {"Authorization": f"Bearer {token}"}
+            async with client.stream("POST", url, data=_form(body), headers=headers) as response:
+                content = await read_body(response, MOST_BYTES)
         except outbound.Blocked as error:
             raise SlackAway(f"{method}: A2A_SLACK_API {error}") from None
         except (httpx.HTTPError, outbound.Unknown) as error:
             raise SlackAway(f"{method}: {type(error).__name__}") from None
-        return _read(method, response)
+        return _read(method, response, content)
 
     async def close(self) -> None:
         """Close the client. The next call opens another."""
@@ -98,14 +103,14 @@ def _form(body: dict[str, Any]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else orjson.dumps(value).decode() for name, value in body.items()}
 
 
-def _read(method: str, response: httpx.Response) -> dict[str, Any]:
+def _read(method: str, response: httpx.Response, content: bytes) -> dict[str, Any]:
     """Return the answer in a response. Raises SlackAway, SlackRefused and _Hold."""
     if response.status_code == 429:
         raise _Hold(_pause_of(response))
     if response.status_code >= 500:
         raise SlackAway(f"{method}: HTTP {response.status_code}")
     try:
-        answer = orjson.loads(response.content)
+        answer = orjson.loads(content)
     except orjson.JSONDecodeError:
         answer = None
     if not isinstance(answer, dict):

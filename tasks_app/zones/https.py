@@ -6,9 +6,10 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
+from tasks_app.outbound.bodies import UNCOMPRESSED, read_body
 from tasks_app.outbound.dialling import Blocked, Unknown
-from tasks_app.relays.remotes import guarded_http
-from tasks_app.zones.carriers import PATIENCE, NoAnswer, Untrusted
+from tasks_app.relays.remotes import guarded_http, most_bytes
+from tasks_app.zones.carriers import PATIENCE, SECONDS, NoAnswer, Untrusted
 
 REPEATABLE = 500
 """The lowest HTTP status after which a call is sent again. An answer of JSON-RPC counts whatever its status."""
@@ -28,18 +29,27 @@ class Https:
     def __init__(self, url: str, key: str) -> None:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
         self.url = f"{url}/jsonrpc"
-        self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self.headers = UNCOMPRESSED | {"Content-Type": "application/json"}
+        self.headers |= {"Authorization": f"Bearer {key}"} if key else {}
 
     async def carry(self, body: bytes) -> bytes:
+        """Bring a call, within SECONDS: the limits of the client are for each read, so an answer that comes byte by
+        byte would run into none."""
         try:
-            response = await self._client().post(self.url, content=body, headers=self.headers)
+            async with (
+                asyncio.timeout(SECONDS),
+                self._client().stream("POST", self.url, content=body, headers=self.headers) as response,
+            ):
+                content = await read_body(response, most_bytes())
+        except TimeoutError:
+            raise NoAnswer(f"no whole answer within {SECONDS:g} s") from None
         except (httpx.HTTPError, Blocked, Unknown) as error:
             if (reason := certificate_problem(error)) is not None:
                 raise Untrusted(f"the certificate of {self.url}: {reason}. {REMEDY}") from error
             raise NoAnswer(f"{type(error).__name__}: {error}") from error
-        if response.status_code >= REPEATABLE and not response.content.startswith(b'{"jsonrpc"'):
+        if response.status_code >= REPEATABLE and not content.startswith(b'{"jsonrpc"'):
             raise NoAnswer(f"HTTP status {response.status_code}")
-        return response.content
+        return content
 
     def _client(self) -> httpx.AsyncClient:
         """Return the client of the running loop, whose connections are used again."""
