@@ -14,6 +14,7 @@ from a2a.states import TERMINAL
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
+from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import relayed_tasks
@@ -26,6 +27,8 @@ BATCH = 100
 GIVE_UP = timedelta(days=1)
 """The time after the end of a task for which the cancellation of its remote task is tried again."""
 ENDED = [state.value for state in TERMINAL]
+CREDENTIALS = (errors.Unauthenticated, errors.MissingScope, errors.PermissionDenied)
+"""The refusals of the credentials of a relay."""
 _under_way: set[asyncio.Task[None]] = set()
 """References to tasks under way: a loop has only weak ones."""
 
@@ -51,14 +54,19 @@ def _open_rows() -> QuerySet[RelayedTask]:
 
 
 async def end(row: RelayedTask, client: Client) -> None:
-    """Cancel the remote task of a row, and store that it has ended. Raises ClientError, Blocked and Unknown."""
+    """Cancel the remote task of a row, and store that there is nothing more to do. Raises ClientError, Blocked and
+    Unknown for what may pass: credentials that are refused may be replaced."""
+    level, outcome = logging.INFO, "was canceled"
     try:
         await client.cancel_task(row.remote_id)
-    except ClientError as error:
-        if not isinstance(error, errors.ServerError) or error.retryable:
+    except (errors.TaskNotFound, errors.TaskNotCancelable):
+        outcome = "had ended"
+    except errors.ServerError as error:
+        if error.retryable or isinstance(error, CREDENTIALS):
             raise
+        level, outcome = logging.WARNING, f"cannot be canceled: {mask_text(str(error))}"
     await relayed_tasks.close(row.task_id)
-    log.info("task %s: its remote task %s was canceled", row.task_id, row.remote_id)
+    log.log(level, "task %s: its remote task %s %s", row.task_id, row.remote_id, outcome)
 
 
 def find_open() -> list[RelayedTask]:

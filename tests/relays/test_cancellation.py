@@ -13,6 +13,7 @@ from a2a.requests import CancelTask
 from tasks_app.models import Relay, RelayedTask
 from tasks_app.operators.roles import VIEWER
 from tasks_app.relays import cancellation, cards
+from tasks_app.relays.credentials import StoredCredentials
 from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Person, Server
 from tests.operations.asking import ask, sent
@@ -68,6 +69,30 @@ def test_a_server_that_is_away_is_asked_again_until_a_day_is_over(
     relay_routine.run_round()
     assert not RelayedTask.objects.get().is_open
     assert state_there(server, question) == "input_required"
+
+
+def test_a_server_that_refuses_the_credentials_is_asked_again_with_others(question: str, server: Server) -> None:
+    row = Relay.objects.get()
+    right, wrong = row.credentials, StoredCredentials(kind="bearer", secret="tdk_of-nobody").sealed()
+    Relay.objects.update(credentials=wrong)
+    relay_routine.run_round()
+    assert RelayedTask.objects.get().is_open
+    Relay.objects.update(credentials=right)
+    relay_routine.run_round()
+    assert state_there(server, question) == "canceled"
+    assert not RelayedTask.objects.get().is_open
+
+
+def test_a_remote_task_that_had_ended_is_not_said_to_be_canceled(
+    question: str, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", cancellation.log.name)
+    relay_routine.run_round()
+    RelayedTask.objects.update(is_open=True)
+    relay_routine.run_round()
+    outcomes = [record.getMessage().rpartition(" ")[2] for record in caplog.records if "remote task" in record.message]
+    assert outcomes == ["canceled", "ended"]
+    assert not RelayedTask.objects.get().is_open
 
 
 def test_the_remote_tasks_of_a_relay_that_is_gone_are_left_alone(question: str, server: Server, settings: Any) -> None:
