@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from tasks_app.admin.readonly import M, confirm, read_operator
 from tasks_app.admin.text import reveal
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.refusals import ActRefused
+from tasks_app.operators.refusals import ActRefused, sentence_of
 from tasks_app.operators.removals import RowRemoved, watching
 
 
@@ -44,7 +44,7 @@ def act_on_one(
             with watching(row):
                 secret = verb(row, read_operator(request), fields.cleaned_data)
         except (ValueError, ActRefused, RowRemoved) as error:
-            model_admin.message_user(request, f"{str(error).rstrip('.')}.", messages.ERROR)
+            model_admin.message_user(request, sentence_of(error), messages.ERROR)
         else:
             if secret:
                 return _show(model_admin, request, title, line, secret)

@@ -14,6 +14,7 @@ from tasks_app.admin.readonly import M, ReadOnly, confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operators.keys import rotate_key
+from tasks_app.operators.refusals import sentence_of
 from tasks_app.operators.removals import RowRemoved, watching
 from tasks_app.webhooks.keys import revoke
 
@@ -108,7 +109,7 @@ class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
                 _, key = rotate_key(read_operator(request), old)
                 old.refresh_from_db()
         except ValueError as error:
-            self.message_user(request, f"{error}.", messages.ERROR)
+            self.message_user(request, sentence_of(error), messages.ERROR)
             return None
         except RowRemoved as error:
             self.message_user(request, str(error), messages.ERROR)

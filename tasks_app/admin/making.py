@@ -15,6 +15,7 @@ from a2a import languages
 from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import reveal
 from tasks_app.operators import keys, reach, tokens
+from tasks_app.operators.refusals import sentence_of
 from tasks_app.operators.texts import add_checks
 
 
@@ -91,7 +92,7 @@ class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run 
             try:
                 row, secret = self.make(request, values)
             except ValueError as error:
-                form.add_error(None, f"{str(error).rstrip('.')}.")
+                form.add_error(None, sentence_of(error))
         if row and not secret:
             self.message_user(request, f"{self.opts.verbose_name} {reveal(str(row))}: stored.", messages.SUCCESS)
             return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))

@@ -14,6 +14,7 @@ from rest_framework.views import set_rollback
 
 from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.database.errors import CANNOT_NOW, MAY_PASS, RETRY_SECONDS, log_failure
+from tasks_app.operators.refusals import sentence_of
 
 log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -61,14 +62,13 @@ class OutOfReach(exceptions.PermissionDenied):
 
 
 def refuse_by(error: Exception) -> Refused:
-    """Return the refusal whose sentence is that of an error, which begins small and has no full stop."""
-    text = str(error)
-    return Refused(f"{text[:1].upper()}{text[1:]}.")
+    """Return the refusal whose sentence is that of an error."""
+    return Refused(sentence_of(error))
 
 
 def refuse_body(error: ValueError) -> exceptions.ValidationError:
     """Return the error of a body whose values an act refuses. It says where, if one value alone is wrong."""
-    sentence = f"{error}."
+    sentence = sentence_of(error)
     return exceptions.ValidationError({error.member: sentence} if isinstance(error, WrongValue) else sentence)
 
 

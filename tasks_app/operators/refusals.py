@@ -1,4 +1,4 @@
-"""The refusal of an operator's act."""
+"""The refusals of operators' acts, and their sentences, which are the same at each door."""
 
 
 class ActRefused(Exception):
@@ -8,3 +8,10 @@ class ActRefused(Exception):
         super().__init__(sentence)
         self.member = member
         """The member of the body that is wrong, in the operators' API; empty if it is the state of the row."""
+
+
+def sentence_of(error: Exception) -> str:
+    """Return the sentence of an error. Errors of values begin small and have no full stop, to be quoted."""
+    text = str(error).rstrip(".")
+    is_name = "_" in text.partition(" ")[0]  # a member such as per_minute, which has no capitals
+    return f"{text if is_name else text[:1].upper() + text[1:]}."

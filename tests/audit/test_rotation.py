@@ -85,11 +85,11 @@ def test_an_overlap_never_prolongs_a_key(hand: Hand) -> None:
 def test_a_key_that_is_being_replaced_is_not_rotated_again() -> None:
     (old,) = keys("create", "worker", "--name", "nolife")
     (new,) = keys("rotate", "nolife")
-    sentence = f"key {old['id']} is being replaced by key {new['id']} already: rotate that one"
+    sentence = f"Key {old['id']} is being replaced by key {new['id']} already: rotate that one"
     with pytest.raises(CommandError, match=sentence):
         keys("rotate", str(old["id"]))
     answer = program(ADMINISTRATOR).post(f"keys/{old['id']}/rotate/")
-    assert (answer.status_code, answer.json()["detail"]) == (409, f"K{sentence[1:]}.")
+    assert (answer.status_code, answer.json()["detail"]) == (409, f"{sentence}.")
     (newest,) = keys("rotate", str(new["id"]))
     assert newest["expires_at"] is None
     keys("revoke", str(newest["id"]))
@@ -134,11 +134,11 @@ def test_a_rotation_that_cannot_be_done_says_why(owner: Person) -> None:
     (ended,) = keys("create", "worker", "--name", "ended")
     keys("revoke", str(ended["id"]))
     for words, text in (
-        (("twin",), "several keys"),
-        (("nobody",), "no valid key"),
-        (("ended",), "no valid key"),
+        (("twin",), "Several keys"),
+        (("nobody",), "No valid key"),
+        (("ended",), "No valid key"),
         (("twin", "--overlap", "1y"), "such as 30m"),
-        (("twin", "--overlap", "99999d"), "several keys"),
+        (("twin", "--overlap", "99999d"), "Several keys"),
     ):
         with pytest.raises(CommandError, match=text):
             keys("rotate", *words)

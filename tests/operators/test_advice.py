@@ -1,15 +1,22 @@
-"""The advice of a refusal over the operators' API: about a role only where a role would help."""
+"""Refusals of acts: a sentence at each door, and over the operators' API advice about a role only if one would help."""
+
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tasks_app.models import Principal
+from tasks_app.operators.refusals import sentence_of
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import operator, program
+from tests.support.commands import run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 ROLE = "a2a users role NAME ROLE"
+ACCOUNT = {"issuer": "certificate", "subject": "robot", "principal": "olga"}
+PERMISSION = {"tenant": "nowhere", "principal": None, "effect": "deny", "kind": "agent", "pattern": "x"}
 
 
 def test_a_missing_permission_is_answered_with_advice_about_roles() -> None:
@@ -32,3 +39,25 @@ def test_no_role_is_advised_where_none_would_help() -> None:
         assert (answer.status_code, sentence in problem["detail"]) == (403, True), problem
         assert problem["advice"]
         assert ROLE not in problem["advice"], problem
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "values"),
+    [
+        ("keys create olga --language klingon", "keys/", {"principal": "olga", "language": "klingon"}),
+        ("accounts add certificate robot --principal olga", "accounts/", ACCOUNT),
+        ("limits set 1 --tenant nowhere", "limits/", {"tenant": "nowhere", "per_minute": 1}),
+        ("budgets set 1 --tenant nowhere", "budgets/", {"tenant": "nowhere", "amount": "1"}),
+        ("permissions deny * agent x --tenant nowhere", "permissions/", PERMISSION),
+    ],
+)
+def test_each_refusal_is_a_sentence(words: str, path: str, values: dict[str, Any], olga: Principal) -> None:
+    failed, answer = run("a2a", *words.split()), program(ADMINISTRATOR).post(path, **values)
+    assert (failed.code, answer.status_code) == (1, 400), (failed, answer.content)
+    for sentence in (failed.errors, answer.json()["errors"][0]["what"]):
+        assert (sentence[0].isupper(), sentence[-1]) == (True, "."), sentence
+
+
+def test_a_member_keeps_its_name_in_a_sentence() -> None:
+    assert sentence_of(ValueError("per_minute must be 0")) == "per_minute must be 0."
+    assert sentence_of(ValueError("the key has ended.")) == "The key has ended."

@@ -62,8 +62,8 @@ def test_a_budget_keeps_its_period_when_its_amount_is_set(budget: Budget) -> Non
 
 def test_a_command_about_nothing_says_what_is_missing(budget: Budget) -> None:
     for words, sentence in (
-        (("show", "--tenant", "nowhere"), "there is no tenant 'nowhere'"),
-        (("set", "1", "--tenant", "acme", "--principal", "no"), "the tenant 'acme' has no principal 'no'"),
+        (("show", "--tenant", "nowhere"), "There is no tenant 'nowhere'"),
+        (("set", "1", "--tenant", "acme", "--principal", "no"), "The tenant 'acme' has no principal 'no'"),
         (("reset", "--tenant", "acme"), "acme has no budget."),
         (("remove", "--tenant", "acme"), "acme has no budget."),
     ):

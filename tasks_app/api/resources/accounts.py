@@ -13,6 +13,7 @@ from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import sentence_of
 
 
 class AccountRow(Row):
@@ -69,7 +70,7 @@ class Accounts(Resource):
                 raise OutOfReach(f"{accounts.NOT_YOURS}.")
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
         except ImproperlyConfigured as error:
-            raise ValidationError(f"{error}.") from None
+            raise ValidationError(sentence_of(error)) from None
         except ValueError as error:
             raise refuse_body(error) from None
 

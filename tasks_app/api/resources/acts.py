@@ -9,6 +9,7 @@ from rest_framework.exceptions import ValidationError
 from tasks_app.api.resource import Resource, Row
 from tasks_app.models import Act
 from tasks_app.operators.audit import check_kind, check_verb
+from tasks_app.operators.refusals import sentence_of
 
 
 class JsonText(serializers.Field[Any, Any, Any, Any]):
@@ -62,5 +63,5 @@ class Acts(Resource):
                 if name in values:
                     check(values[name], self.get_queryset())
             except ValueError as error:
-                raise ValidationError({name: f"{error}."}) from None
+                raise ValidationError({name: sentence_of(error)}) from None
         return super().select(rows, values)

@@ -24,6 +24,7 @@ from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import sentence_of
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -69,7 +70,7 @@ def _add(printer: Printer, options: dict[str, Any]) -> None:
     try:
         row = accounts.add(options["issuer"], options["subject"], read_operator(options), **more)
     except (ValueError, ImproperlyConfigured) as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(accounts.describe(row))
 
 

@@ -11,6 +11,7 @@ from tasks_app.management.arguments import add_limit, add_window, in_window, rea
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models.acts import Act
 from tasks_app.operators.audit import check_kind, check_verb
+from tasks_app.operators.refusals import sentence_of
 
 COLUMNS = (
     *("id", "at", "operator", "door", "verb", "kind", "object_id", "name", "before", "after", "reason"),
@@ -37,7 +38,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             if name in values:
                 check(values[name])
     except ValueError as error:
-        raise CommandError(f"{error}.".replace("no act", "No act", 1)) from None
+        raise CommandError(sentence_of(error)) from None
     for row in printer.limit_rows(rows.filter(**values), options["limit"]):
         row["tenant"] = row.pop("tenant_name")  # A query cannot name a value like a column of its table.
         printer.print_line(row | {name: orjson.Fragment(row[name]) for name in ("before", "after")})

@@ -19,6 +19,7 @@ from tasks_app.operators.budgets import (
     set_budget,
 )
 from tasks_app.operators.holders import NoSuchHolder, find_holder
+from tasks_app.operators.refusals import sentence_of
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -98,7 +99,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     try:
         _VERBS[options["verb"]](printer, options)
     except NoSuchHolder as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     except NoBudget as error:
         raise CommandError(str(error)) from None
 

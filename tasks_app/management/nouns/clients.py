@@ -25,6 +25,7 @@ from tasks_app.models import OAuthClient
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import sentence_of
 
 OVERLAP_HOURS = 24
 """Hours for which the former secret stays valid by default."""
@@ -106,7 +107,7 @@ def _add(printer: Printer, options: dict[str, Any]) -> None:
     try:
         client, secret = clients.add(wish, read_operator(options))
     except ValueError as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(clients.describe(client) | ({"client_secret": secret} if secret else {}))
 
 

@@ -24,6 +24,7 @@ from tasks_app.management.arguments import (
 from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_unchanged
 from tasks_app.models import ApiKey
 from tasks_app.operators.keys import find_key, make_key, rotate_key
+from tasks_app.operators.refusals import sentence_of
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -108,7 +109,7 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
             **{name: options[name] for name in names},
         )
     except ValueError as error:
-        raise CommandError(f"{str(error).replace('days must', '--days must')}.") from None
+        raise CommandError(sentence_of(error).replace("Days must", "--days must")) from None
     printer.print_line(_describe(row) | {"key": key})
 
 
@@ -132,7 +133,7 @@ def _rotate(printer: Printer, options: dict[str, Any]) -> None:
     try:
         row, key = rotate_key(read_operator(options), find_key(options["key"]), options["overlap"])
     except ValueError as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(_describe(row) | {"key": key})
 
 

@@ -17,6 +17,7 @@ from tasks_app.management.arguments import (
 from tasks_app.management.nouns import Noun, Printer, find_row, held_by
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
+from tasks_app.operators.refusals import sentence_of
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
     try:
         row = rate_limits.set_limit(read_operator(options), **values)
     except ValueError as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(_describe(row))
 
 

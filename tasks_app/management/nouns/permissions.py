@@ -20,6 +20,7 @@ from tasks_app.management.nouns import Noun, Printer, find_row, held_by, missing
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
 from tasks_app.operators.holders import find_holder
+from tasks_app.operators.refusals import sentence_of
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
         to = find_holder(options["tenant"], name)
         row = permissions.set_permission(to, kind, options["pattern"], allows=allows, by=read_operator(options))
     except ValueError as error:
-        raise CommandError(f"{str(error)[0].upper()}{str(error)[1:]}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(_describe(row))
 
 

@@ -23,6 +23,7 @@ from tasks_app.management.nouns import Noun, Printer, act_on_ids, report_unchang
 from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.models.states import SlackQuestionState
 from tasks_app.operators import columns
+from tasks_app.operators.refusals import sentence_of
 from tasks_app.slack import workspaces
 
 
@@ -100,7 +101,7 @@ def _add(printer: Printer, options: dict[str, Any]) -> None:
     try:
         row = workspaces.connect(wish, read_operator(options))
     except ValueError as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(workspaces.describe(row))
 
 
@@ -142,7 +143,7 @@ def _map(printer: Printer, options: dict[str, Any]) -> None:
     try:
         workspaces.map_user(row, options["user"], options["principal"], options["tenant"], by)
     except ValueError as error:
-        raise CommandError(f"{error}.") from None
+        raise CommandError(sentence_of(error)) from None
     printer.print_line(workspaces.describe(row))
 
 

@@ -119,8 +119,8 @@ def test_a_workspace_is_added_by_command(
     ("text", "words"),
     [
         ("", "each on a line of its own"),
-        ("sk-1234567890", "a bot token begins with xoxb-"),
-        (TOKEN, "there is no signing secret"),
+        ("sk-1234567890", "A bot token begins with xoxb-"),
+        (TOKEN, "There is no signing secret"),
         (f"{TOKEN}\nno secret!", "letters and digits alone"),
     ],
 )
