@@ -5,7 +5,17 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
-from tasks_app.models import Delivery, MemoryEntry, Principal, Refusals, SharedStream, SlackQuestion, Webhook, Workflow
+from tasks_app.models import (
+    Delivery,
+    MemoryEntry,
+    Principal,
+    Receiver,
+    Refusals,
+    SharedStream,
+    SlackQuestion,
+    Webhook,
+    Workflow,
+)
 from tasks_app.operators.audit import Change, record_acts
 from tests.operators.people import OPS
 from tests.operators.tenants import Furniture
@@ -18,10 +28,13 @@ OTHERS = {
     "a2a shared-streams list": SharedStream,
     "a2a slack questions": SlackQuestion,
     "a2a memory list": MemoryEntry,
+    "a2a receivers list": Receiver,
     "deliveries list": Delivery,
     "deliveries webhooks": Webhook,
 }
 """Other lists, with their tables."""
+COLUMNS = {MemoryEntry: "expires_at", Receiver: "asked_at"}
+"""The times of tables that have no time of creation, or list by another one."""
 LISTS = ("exchanges list", "tasks list", "a2a acts", "a2a refusals", "a2a batches list")
 
 
@@ -39,7 +52,7 @@ def test_a_list_ends_with_a_time(words: str, olga: Principal) -> None:
 @pytest.mark.parametrize(("words", "model"), OTHERS.items())
 def test_a_list_is_cut_at_both_ends(words: str, model: Any) -> None:
     row = Furniture("acme", "mine7").rows[model]
-    column = "expires_at" if model is MemoryEntry else "created_at"
+    column = COLUMNS.get(model, "created_at")
     model.objects.filter(pk=row.pk).update(**{column: clock.now()})
     for window, count in (
         (("--since", "1h", "--until", "2100-01-01"), 1),

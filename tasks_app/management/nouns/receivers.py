@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from tasks_app.management.arguments import add_ids, add_limit, add_operator
+from tasks_app.management.arguments import add_ids, add_limit, add_operator, add_window, in_window
 from tasks_app.management.nouns import Noun, Printer, act_on_ids
 from tasks_app.models import Receiver
 
@@ -12,6 +12,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="list the receivers, newest first, with the reason why one has not agreed")
     listing.add_argument("--waiting", action="store_true", help="only those that have not agreed")
+    add_window(listing)
     add_limit(listing)
     for name, purpose in (
         ("agree", "agree for receivers that know no handshake, and send what waits for them"),
@@ -32,7 +33,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
-    rows = Receiver.objects.select_related("owner__tenant").order_by("-id")
+    rows = in_window(Receiver.objects.select_related("owner__tenant").order_by("-id"), "asked_at", options)
     for row in printer.limit_rows(rows.filter(agreed_at=None) if options["waiting"] else rows, options["limit"]):
         printer.print_line(
             {
