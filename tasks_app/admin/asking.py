@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from tasks_app.admin.making import warn_of_scopes
 from tasks_app.admin.readonly import M, confirm, read_operator
 from tasks_app.admin.text import reveal
 from tasks_app.operators.audit import Operator
@@ -46,6 +47,7 @@ def act_on_one(
         except (ValueError, ActRefused, RowRemoved) as error:
             model_admin.message_user(request, sentence_of(error), messages.ERROR)
         else:
+            warn_of_scopes(model_admin, request, fields.cleaned_data)
             if secret:
                 return _show(model_admin, request, title, line, secret)
             model_admin.message_user(request, f"{title}: {line}.", messages.SUCCESS)

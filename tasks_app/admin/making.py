@@ -1,5 +1,6 @@
 """Forms that make a row. If it has a secret, such as an API key or a token, they show the secret once."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
@@ -16,7 +17,7 @@ from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import reveal
 from tasks_app.operators import keys, reach, tokens
 from tasks_app.operators.refusals import sentence_of
-from tasks_app.operators.texts import add_checks
+from tasks_app.operators.texts import add_checks, find_warnings
 
 
 def list_languages() -> list[tuple[str, str]]:
@@ -93,6 +94,8 @@ class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run 
                 row, secret = self.make(request, values)
             except ValueError as error:
                 form.add_error(None, sentence_of(error))
+        if row:
+            warn_of_scopes(self, request, form.cleaned_data)
         if row and not secret:
             self.message_user(request, f"{self.opts.verbose_name} {reveal(str(row))}: stored.", messages.SUCCESS)
             return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))
@@ -110,6 +113,12 @@ class Making(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run 
         answer = TemplateResponse(request, "admin/tasks_app/make.html", page)
         add_never_cache_headers(answer)
         return answer
+
+
+def warn_of_scopes(model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, values: Mapping[str, Any]) -> None:
+    """Warn of the scopes among the values of a form that open nothing here."""
+    for sentence in find_warnings(values.get("scopes", "")):
+        model_admin.message_user(request, sentence, messages.WARNING)
 
 
 def check_tenant(request: HttpRequest, name: str) -> None:

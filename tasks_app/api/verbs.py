@@ -15,7 +15,7 @@ from tasks_app.api.problems import Refused
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.removals import RowRemoved, watching
-from tasks_app.operators.texts import add_checks
+from tasks_app.operators.texts import add_checks, find_warnings
 
 CREATE = "create"
 """The name of the verb that makes a row: POST to the resource itself."""
@@ -74,7 +74,7 @@ def verb(
 
     With `one` the method gets the row, then the values of the body and the operator. It returns the answer, or None for
     the row as it is then. An ActRefused that it raises is the answer 409 with its sentence, or 400 if a member is
-    wrong.
+    wrong. The answer has `warnings` as well if the body has scopes that open nothing.
     """
 
     def decorate(do: Callable[..., Any]) -> Any:
@@ -87,6 +87,7 @@ def verb(
             row = self.get_object() if one else None
             values = read_body(body, request)
             operator: Operator = self.read_operator(values.pop("reason"))
+            warnings = find_warnings(values.get("scopes", ""))
             try:
                 if row is None:
                     answer = do(self, values, operator)
@@ -100,7 +101,8 @@ def verb(
                     raise ValidationError({refusal.member: str(refusal)}) from None
                 raise Refused(str(refusal)) from None
             status = 201 if declaration.name == CREATE else 200
-            return Response(self.describe(self.get_object()) if answer is None else answer, status=status)
+            answer = self.describe(self.get_object()) if answer is None else answer
+            return Response(answer | {"warnings": warnings} if warnings else answer, status=status)
 
         act.declaration = declaration  # type: ignore[attr-defined]  # resources find their verbs by it
         return act if do.__name__ == CREATE else action(detail=one, methods=["post"], url_path=_path(do))(act)

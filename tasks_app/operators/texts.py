@@ -5,6 +5,9 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from a2a.agents import registry
+from tasks_app.callers import scopes
+
 LONGEST_EMAIL = 254
 """Characters of an email address, at most, as of its column."""
 
@@ -20,6 +23,18 @@ def check_scopes(text: str) -> None:
     if "," in text:  # A key with these scopes would open nothing, because a comma is part of the name of a scope.
         raise ValidationError("separate scopes by spaces, not by commas")
     check_printable(text)
+
+
+def find_warnings(text: str) -> list[str]:
+    """Return a sentence for each scope that opens nothing here.
+
+    Agents of other processes are not known here, so none is refused.
+    """
+    every = {scopes.ALL, *scopes.OWN, *scopes.ACP}.union(*(agent.scopes for agent in registry))
+    return [
+        f"No operation asks for the scope {scope!r}, and no agent here: is the name right?"
+        for scope in sorted(set(text.split()) - every)
+    ]
 
 
 CHECKS: Mapping[str, Callable[[str], None]] = {

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
@@ -147,6 +148,19 @@ def test_a_scope_that_opens_nothing_here_is_a_warning() -> None:
     assert (made.code, made.lines[0]["scopes"]) == (0, scopes)
     assert [line.partition("'")[2].partition("'")[0] for line in made.errors.splitlines()] == ["task:write"]
     assert run("a2a", "keys", "create", "tom").errors == ""
+
+
+def test_the_api_and_the_admin_warn_of_such_a_scope(admin_client: Client, olga: Principal) -> None:
+    sentence = "No operation asks for the scope 'task:write', and no agent here: is the name right?"
+    key = {"principal": "olga", "tenant": "acme", "scopes": "tasks:read task:write"}
+    vera, robot = operator(name="vera"), program(ADMINISTRATOR)
+    for path in ("keys/", f"users/{vera.pk}/link/"):
+        assert robot.post(path, **key).json()["warnings"] == [sentence]
+        assert "warnings" not in robot.post(path, **key | {"scopes": "tasks:read acp:tasks:write weather"}).json()
+    action = {"action": "link", ACTION_CHECKBOX_NAME: [vera.pk], "post": "yes"}
+    for page, values in (("tasks_app_apikey_add", key), ("auth_user_changelist", key | action)):
+        answer = admin_client.post(reverse(f"admin:{page}"), values, follow=True)
+        assert [str(each) for each in answer.context["messages"] if each.level_tag == "warning"] == [sentence]
 
 
 def test_a_group_that_was_made_here_is_a_role_at_each_door() -> None:

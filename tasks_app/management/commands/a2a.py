@@ -3,8 +3,6 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from a2a.agents import registry
-from tasks_app.callers import scopes
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.accounts import ACCOUNTS
@@ -37,6 +35,7 @@ from tasks_app.management.nouns.tenants import TENANTS
 from tasks_app.management.nouns.usage import USAGE
 from tasks_app.management.nouns.users import USERS
 from tasks_app.management.nouns.workflows import WORKFLOWS
+from tasks_app.operators.texts import find_warnings
 
 OPERATING: dict[str, Noun] = {
     "accounts": ACCOUNTS,
@@ -103,10 +102,5 @@ class Command(DatabaseCommand):
         if noun.needs_database:
             self.check_migrations()
         noun.handle(self, options)
-        self._warn_of_scopes(options.get("scopes") or "")
-
-    def _warn_of_scopes(self, text: str) -> None:
-        """Warn of scopes that open nothing here. Agents of other processes are not known here, so none is refused."""
-        every = {scopes.ALL, *scopes.OWN, *scopes.ACP}.union(*(agent.scopes for agent in registry))
-        for scope in sorted(set(text.split()) - every):
-            self.stderr.write(f"No operation asks for the scope {scope!r}, and no agent here: is the name right?")
+        for sentence in find_warnings(options.get("scopes") or ""):
+            self.stderr.write(sentence)
