@@ -124,8 +124,8 @@ def start(role: Role = "web") -> None:
 
 
 def take_over() -> None:
-    """Release all leases and reclaim their tasks. Call it at the start of the only process of an installation: a lease
-    in the database can then only be that of a process that has ended."""
+    """Release all leases and reclaim their tasks. Call it at the start of the only process of a database: a lease can
+    then only be that of a process that has ended."""
     if bridge.do(Do(release_all)):
         log.info("%d interrupted tasks are taken up again", reclaim_tasks())
     bridge.do(Do(webhooks.release_all))

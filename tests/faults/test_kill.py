@@ -1,7 +1,9 @@
 """kill -9: accepted tasks go on, and their followers get each event once."""
 
+import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +82,29 @@ async def test_an_agent_tried_once_fails_with_a_reason_when_its_process_is_kille
         async with listening(caller, "SubscribeToTask", {"id": before.task_id}, after=before.last_id) as after:
             await after.end()
     assert assert_whole(before.frames, after.frames) == task
+
+
+async def test_a_second_process_on_a_file_leaves_the_runs_of_the_first_alone(start: Start, tmp_path: Path) -> None:
+    """A folder has one process at a time, so the second one has a folder of its own, with the secret of the first."""
+    first, gate, other_gate = await start(), tmp_path / "open", tmp_path / "other-open"
+    (tmp_path / "other").mkdir()
+    shutil.copy(first.folder / "secret.key", tmp_path / "other")
+    async with client(first) as caller:
+        at_work = await caller.send("once", until=str(gate))
+        await caller.state(at_work, "TASK_STATE_WORKING")
+        file = f"sqlite:///{first.folder}/taskdesk.sqlite3"
+        second = await start("serve", "other", DATABASE_URL=file)
+        gate.touch()
+        await caller.state(at_work, "TASK_STATE_COMPLETED")
+        assert "another process uses" in second.log
+        # The second one keeps its runs, too, when the first starts again.
+        assert await first.stop() == 0
+    async with client(second) as caller:
+        at_work = await caller.send("once", until=str(other_gate))
+        await caller.state(at_work, "TASK_STATE_WORKING")
+        await first.start()
+        other_gate.touch()
+        await caller.state(at_work, "TASK_STATE_COMPLETED")
 
 
 async def test_an_agent_tried_once_fails_when_another_process_finds_its_worker_lost(

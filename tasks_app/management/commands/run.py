@@ -11,7 +11,7 @@ from tasks_app.cards.addresses import listening
 from tasks_app.database.schema import lacking
 from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
-from tasks_app.management.commands.serve import build_listen_error, lock_folder, shorten_path, take_over_folder
+from tasks_app.management.commands.serve import build_listen_error, lock_folder, shorten_path, take_over_tasks
 from tasks_app.management.database_command import DatabaseCommand, describe_database
 from tasks_app.process.server import serve
 
@@ -42,7 +42,7 @@ class Command(DatabaseCommand):
         lock = lock_folder(settings.DATA_DIR)
         self.check(fail_level=40)
         text = prepare()
-        take_over_folder()
+        take_over_tasks()
         code = serve(lambda: print_now(self.stdout, text))
         lock.close()
         if code:

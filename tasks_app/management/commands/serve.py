@@ -1,5 +1,6 @@
 """manage.py serve: the HTTP doors and the background work in one process."""
 
+import contextlib
 import fcntl
 import logging
 from pathlib import Path
@@ -16,6 +17,8 @@ from tasks_app.process import services
 from tasks_app.process.server import serve
 
 log = logging.getLogger(__name__)
+_locks: list[IO[str]] = []
+"""The locks of the database that this process has until it ends."""
 
 
 class Command(DatabaseCommand):
@@ -28,7 +31,7 @@ class Command(DatabaseCommand):
         if settings.DEVELOPMENT:
             development.end_former_key()
         lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
-        take_over_folder()
+        take_over_tasks()
         if serve(lambda: log.info("serving at %s", listening())):
             if lock:
                 lock.close()
@@ -79,10 +82,28 @@ def lock_folder(folder: Path) -> IO[str]:
     return file
 
 
-def take_over_folder() -> None:
-    """Take over interrupted tasks at once on SQLite, where the folder's lock proves that no other process runs them."""
-    if not on_postgres():
+def take_over_tasks() -> None:
+    """Take over interrupted tasks at once on SQLite, where a lock proves that no other process runs them.
+
+    The lock of the data folder does not prove that: DATABASE_URL may give two folders one file. While another process
+    has the file, the leases of processes that have ended run out.
+    """
+    if on_postgres():
+        return
+    path = Path(settings.DATABASES["default"]["NAME"]).resolve()
+    try:
+        file = path.with_name(f"{path.name}.lock").open("a", encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"Cannot create a lock file beside {shorten_path(path)}: {error.strerror}.") from None
+    _locks.append(file)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        log.warning("another process uses %s: only tasks whose leases end are taken over", shorten_path(path))
+    else:
         services.take_over()
+    with contextlib.suppress(OSError):  # Some file systems have no locks.
+        fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def shorten_path(path: Path) -> str:
