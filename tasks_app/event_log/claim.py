@@ -67,6 +67,10 @@ MOST_DAMAGED = 200
 """Damaged tasks that are set aside together."""
 
 
+class ClaimInDoubt(OperationalError):
+    """A claim may have claimed some of its tasks: the worker calls recover()."""
+
+
 class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
     """A worker's claim of as many tasks as it has free slots, by kind of agent."""
 
@@ -78,7 +82,14 @@ class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[list[TaskRead]]:
-        return [claim(item) for item in items]
+        """Claim for each item. Raises ClaimInDoubt for a refused lock: a claim has several statements, and the bridge
+        would repeat all of them, without the tasks that the first ones have claimed."""
+        try:
+            return [claim(item) for item in items]
+        except OperationalError as error:
+            if not is_lock_refusal(error):
+                raise
+            raise ClaimInDoubt("a lock was refused within the claim") from error
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[list[TaskRead]]]) -> None:

@@ -14,6 +14,7 @@ from a2a.events import MessageAdded
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
 from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import LockRefused
 from tasks_app.event_log import (
     Claim,
     Demand,
@@ -88,6 +89,24 @@ def test_a_claim_is_given_out_although_its_connection_is_cut_before_the_read(
 
     monkeypatch.setattr(claim_module, "read_many", cut)
     assert [(read.document.id, read.fence) for read in bridge.do(wish())] == [(task_id, 1)]
+
+
+def test_a_task_that_was_claimed_before_a_lock_was_refused_is_recovered(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration may ask for the lock of a whole table between two statements of a claim."""
+    (task_id,) = create_tasks(owner)
+    claim(wish())
+    assert append(task_id, status(TaskState.SUBMITTED, "Again."), fence=1)
+
+    def refuse(items: Any) -> Any:
+        raise LockRefused("the table is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claim_module, "read_many", refuse)
+        with pytest.raises(OperationalError):
+            bridge.do(wish())
+    assert [(read.document.id, read.fence) for read in recover("w", set())] == [(task_id, 2)]
 
 
 def test_only_ones_own_agents_are_claimed(owner: Person) -> None:
