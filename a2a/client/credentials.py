@@ -1,6 +1,7 @@
 """Credentials: the headers that authenticate a call, and their sources."""
 
 import asyncio
+import ssl
 from typing import Protocol
 
 import httpx
@@ -119,7 +120,7 @@ class ClientCredentials:
         try:
             async with asyncio.timeout(PATIENCE):
                 status, body = await self._answer(http)
-        except (httpx.HTTPError, TimeoutError) as error:
+        except (httpx.HTTPError, ssl.SSLError, TimeoutError) as error:
             raise self._failure(f"the token endpoint does not answer: {type(error).__name__}", retryable=True) from None
         if status != httpx.codes.OK:
             busy = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR

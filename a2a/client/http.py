@@ -29,15 +29,18 @@ from a2a.client.errors import (
 from a2a.client.patience import Timeouts, seconds_until
 
 EVENT_STREAM = "text/event-stream"
-_FAULTS: tuple[tuple[type[httpx.HTTPError], type[ClientError], str], ...] = (
+FAULTS = (httpx.HTTPError, ssl.SSLError)
+"""The errors of a call. httpx maps no error of TLS after the handshake."""
+_FAULTS: tuple[tuple[type[Exception], type[ClientError], str], ...] = (
     (httpx.ConnectTimeout, ConnectTimeout, "no connection in time"),
     (httpx.PoolTimeout, ConnectTimeout, "no free connection in time"),
     (httpx.TimeoutException, Timeout, "no answer in time"),
     (httpx.ConnectError, ConnectionRefused, "no connection"),
     (httpx.TooManyRedirects, InvalidResponse, "the server sends calls elsewhere"),
     (httpx.HTTPError, ConnectionLost, "the connection was lost"),
+    (ssl.SSLError, ConnectionLost, "the connection was lost"),
 )
-"""The class and the words of each fault of httpx. The first match counts."""
+"""The class and the words of each fault. The first match counts."""
 
 
 class Answer(NamedTuple):
@@ -130,7 +133,7 @@ class Http:
             async for event in events:
                 check_values(event.data.encode(), exchange.place)
                 yield event
-        except httpx.HTTPError as error:
+        except FAULTS as error:
             raise named(error, exchange.place) from error
 
     @asynccontextmanager
@@ -144,7 +147,7 @@ class Http:
             )
             async with within(limits.read, exchange.place):
                 response = await self.client.send(request, stream=True, follow_redirects=False)
-        except httpx.HTTPError as error:
+        except FAULTS as error:
             raise named(error, exchange.place) from error
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise InvalidCall(f"the address or a header is not valid: {error}", where=exchange.place) from None
@@ -162,7 +165,7 @@ class Http:
                 body += chunk
                 if len(body) > self.largest:
                     raise InvalidResponse(f"the answer has more than {self.largest} bytes", where=exchange.place)
-        except httpx.HTTPError as error:
+        except FAULTS as error:
             raise named(error, exchange.place) from error
         content = bytes(body)
         check_values(content, exchange.place)
@@ -180,8 +183,8 @@ async def within(seconds: float | None, place: str) -> AsyncIterator[None]:
         raise Timeout(f"no answer in time, which is {seconds:g} seconds", where=place) from None
 
 
-def named(error: httpx.HTTPError, place: str) -> ClientError:
-    """Return the client's error for a fault of httpx."""
+def named(error: Exception, place: str) -> ClientError:
+    """Return the client's error for one of the FAULTS."""
     if _is_about_certificates(error):
         return UntrustedServer(f"the certificate of the server is not valid: {error}", where=place)
     kind, words = next((kind, words) for fault, kind, words in _FAULTS if isinstance(error, fault))

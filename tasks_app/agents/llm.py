@@ -119,7 +119,7 @@ async def answer(messages: list[Json]) -> AsyncGenerator[str, None]:
                 async for text in texts:
                     has_text = has_text or bool(text.strip())
                     yield text
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, ssl.SSLError) as error:  # httpx maps no error of TLS after the handshake
         raise Retry(_breakdown(error)) from error
     if not has_text:
         raise Failure("The language model gave an empty answer.")
@@ -227,7 +227,7 @@ def _refusal(response: httpx.Response) -> Failure:
     return Retry(sentence, after=float(after) if after.isascii() and after.isdigit() and len(after) < 9 else None)
 
 
-def _breakdown(error: httpx.HTTPError) -> str:
+def _breakdown(error: Exception) -> str:
     match error:
         case httpx.ConnectError() | httpx.ConnectTimeout():
             return "The language model's endpoint cannot be reached."

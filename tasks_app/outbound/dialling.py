@@ -225,12 +225,19 @@ class Bounded(httpcore.AsyncNetworkStream):
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self.left <= 0:
             raise httpcore.ReadError(f"more than {self.most} bytes")
-        piece = await self.inner.read(min(max_bytes, self.left), timeout)
+        try:
+            piece = await self.inner.read(min(max_bytes, self.left), timeout)
+        except ssl.SSLError as error:
+            # httpcore maps the errors of the handshake of TLS, and none of those after it.
+            raise httpcore.ReadError(f"TLS: {error.reason}") from error
         self.left -= len(piece)
         return piece
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self.inner.write(buffer, timeout)
+        try:
+            await self.inner.write(buffer, timeout)
+        except ssl.SSLError as error:
+            raise httpcore.WriteError(f"TLS: {error.reason}") from error
 
     async def aclose(self) -> None:
         await self.inner.aclose()

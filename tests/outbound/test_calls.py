@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
+import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from a2a.client import RPC, Client, ClientCredentials, Retries, errors
+from a2a.types import Interface
 from tasks_app.outbound import dialling as outbound
 from tests.outbound.listener import Listener
 from tests.support.receiver import Reply, receiver
@@ -85,3 +89,47 @@ def test_an_answer_without_end_is_read_up_to_a_limit(names: Any, settings: Any, 
         there.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"], ids=["head", "body"])
+def test_a_broken_record_of_tls_is_a_lost_connection(
+    names: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beginning: bytes
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+    file = certificate("hooks.internal", tmp_path)
+    trusted = ssl.create_default_context(cafile=str(file))
+
+    def breaking(listener: socket.socket) -> None:
+        plain, _ = listener.accept()
+        with plain, server_context(file).wrap_socket(plain.dup(), server_side=True) as secure:
+            secure.recv(65_536)
+            secure.sendall(beginning)
+            plain.sendall(b"no record of TLS" * 10)
+            while plain.recv(
+                65_536
+            ):  # A reset, because something was left unread, would come before the broken record.
+                pass
+
+    async def story(url: str) -> None:
+        async with outbound.client(seconds=10, verify=trusted) as client:
+            with pytest.raises(httpx.ReadError, match="TLS: WRONG_VERSION_NUMBER"):
+                await client.post(url, content=b"{}")
+        interface = Interface(url=url, binding=RPC, version="1.0")
+        retries, http = Retries(times=0), httpx.AsyncClient(verify=trusted)
+        async with http, Client(url, interface=interface, http=http, retries=retries) as client_of_a2a:
+            with pytest.raises(errors.ConnectionLost):
+                await client_of_a2a.get_task("t")
+        async with httpx.AsyncClient(verify=trusted) as http:
+            with pytest.raises(errors.NoToken, match="does not answer: SSLError"):
+                await ClientCredentials(url, "me", "secret", http=http).headers()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threads = [threading.Thread(target=breaking, args=(listener,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        port = listener.getsockname()[1]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", port))])
+        asyncio.run(story(f"https://hooks.internal:{port}/"))
+        for thread in threads:
+            thread.join(20)
