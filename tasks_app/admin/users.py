@@ -1,8 +1,10 @@
 """Operators' accounts and groups, edited in Django's own forms. Accounts are deactivated, never deleted."""
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -25,6 +27,11 @@ from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import check_printable
 
 admin.site.unregister([User, Group])
+
+SHOWN = "shown"
+"""The member of a session with a digest of what each form showed, by the table and the id of the row."""
+MOST_SHOWN = 20
+"""Forms of which a session knows what they showed: the newest ones."""
 
 
 class Audited(Selecting):
@@ -51,14 +58,31 @@ class Audited(Selecting):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show the form, or save it, unless then no operator could give roles any more."""
+        """Show the form, or save it, unless the row was changed meanwhile, or no operator could give roles any more."""
 
         def view() -> HttpResponse:
             row = self.get_object(request, unquote(object_id)) if object_id else None
             request.former = self.read_values(row) if row else {}  # type: ignore[attr-defined]  # for log_change
+            if row:
+                self._compare(request, row)
             return super(Audited, self).changeform_view(request, object_id, form_url, extra_context)
 
         return self._keep_a_giver(request, view)
+
+    def _compare(self, request: HttpRequest, row: Any) -> None:
+        """Note what the form shows, or check that it still is so when it is saved. Raises UserRefused.
+
+        A form has every value. Saving an older one would enable an operator again whom another has disabled meanwhile.
+        """
+        name = f"{self.opts.model_name} {row.pk}"
+        digest = hashlib.sha256(orjson.dumps(self.read_values(row), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        shown = request.session.get(SHOWN, {})
+        if request.method == "POST":
+            if shown.get(name, digest) != digest:
+                raise users.UserRefused("Nothing was saved: it was changed meanwhile, and is shown as it is now.")
+            return
+        others = [(other, value) for other, value in shown.items() if other != name]
+        request.session[SHOWN] = dict([*others, (name, digest)][-MOST_SHOWN:])
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

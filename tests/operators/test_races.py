@@ -1,4 +1,4 @@
-"""A row that another operator removes between the look and the act of a verb leads to a refusal, never to a fault."""
+"""Two operators at once: a row that another changes or removes before an act leads to a refusal, never to a fault."""
 
 import threading
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ from tasks_app.models import (
     Tenant,
 )
 from tasks_app.models.budgets import TOTAL
-from tasks_app.operators import budgets, permissions, rate_limits, tokens, users
-from tasks_app.operators.roles import ADMINISTRATOR
+from tasks_app.operators import budgets, groups, permissions, rate_limits, tokens, users
+from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR
 from tests.conftest import PATIENCE, until
 from tests.database.locks import needs_row_locks, under_way, waiting_for_locks
 from tests.operators.people import OPS, operator, program
@@ -215,3 +215,33 @@ def test_a_user_who_was_disabled_meanwhile_gets_no_token() -> None:
         tokens.make_token(user, "a test", 1, OPS)
     users.set_active(OPS, user, True)
     assert not OperatorToken.objects.exists()
+
+
+def test_a_form_from_before_another_operators_act_undoes_nothing(admin_client: Client) -> None:
+    tom = operator(OPERATOR, name="tom")
+    page = reverse("admin:auth_user_change", args=[tom.pk])
+    reach = {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
+    form = {"username": "tom", "is_active": "on", "is_staff": "on", "email": "tom@example.org"} | reach
+    form["groups"] = str(tom.groups.get().pk)
+    admin_client.get(page)
+    users.set_active(OPS, tom, False)
+    users.set_roles(OPS, tom, [])
+    refused = admin_client.post(page, form, follow=True)
+    assert "Nothing was saved: it was changed meanwhile" in refused.content.decode()
+    tom.refresh_from_db()
+    assert (tom.is_active, users.roles_of(tom), tom.email) == (False, [], "")
+    assert not Act.objects.filter(verb="change").exists()
+    # The form was shown as it is now, so the operator may save it knowingly.
+    assert admin_client.post(page, form).status_code == 302
+    tom.refresh_from_db()
+    assert (tom.is_active, users.roles_of(tom)) == (True, [OPERATOR])
+
+
+def test_a_role_is_not_saved_over_the_change_of_another_operator(admin_client: Client) -> None:
+    role = groups.make_role(OPS, "watch", ["tasks_app.view_task"])
+    page = reverse("admin:auth_group_change", args=[role.pk])
+    form = {"name": "watch", "permissions": str(role.permissions.get().pk)}
+    admin_client.get(page)
+    groups.change_role(OPS, role, [])
+    assert "Nothing was saved" in admin_client.post(page, form, follow=True).content.decode()
+    assert not role.permissions.exists()
