@@ -1,7 +1,7 @@
 """The bytes of answers: decompressed piece by piece, and limited in size and in JSON values."""
 
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from typing import cast
 
 import httpx
@@ -27,7 +27,7 @@ _OVERLAP = 5
 """Bytes of a piece that are searched again with the next one: a mark may be cut in two."""
 
 
-async def decompressed(chunks: AsyncIterable[bytes], headers: httpx.Headers, place: str) -> AsyncIterator[bytes]:
+async def decompressed(chunks: AsyncIterable[bytes], headers: httpx.Headers, place: str) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a body as the headers say. Raises InvalidResponse."""
     coding = headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):

@@ -8,6 +8,7 @@ import httpx
 import orjson
 import pytest
 
+from a2a.client import bodies as decompressing
 from a2a.run import Retry
 from tasks_app.agents import llm
 from tasks_app.callers import issuer_keys
@@ -75,7 +76,7 @@ async def test_a_small_answer_never_becomes_a_large_one(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, name: str, error: Any, coding: str, layers: int
 ) -> None:
     largest = 0
-    inflate = bodies._inflate
+    inflate = decompressing._inflate
 
     def measured(*arguments: Any) -> bytes:
         nonlocal largest
@@ -83,13 +84,13 @@ async def test_a_small_answer_never_becomes_a_large_one(
         largest = max(largest, len(piece))
         return piece
 
-    monkeypatch.setattr(bodies, "_inflate", measured)
+    monkeypatch.setattr(decompressing, "_inflate", measured)
     call: Call = request.getfixturevalue(name)
     async with faulty(plain(200, bomb(layers)[:200_000], Content_Encoding=coding)) as server:
         with pytest.raises(error):
             await call(server.url)
         assert [asked.headers["accept-encoding"] for asked in server.asked] == ["identity"]
-    assert largest <= bodies.PIECE
+    assert largest <= decompressing._PIECE
     assert bool(largest) == (layers == 1)
 
 
