@@ -28,9 +28,9 @@ from tasks_app.operators.texts import check_printable
 
 admin.site.unregister([User, Group])
 
-SHOWN = "shown"
+FORMS = "forms"
 """The member of a session with a digest of what each form showed, by the table and the id of the row."""
-MOST_SHOWN = 20
+MOST_FORMS = 20
 """Forms of which a session knows what they showed: the newest ones."""
 
 
@@ -76,13 +76,13 @@ class Audited(Selecting):
         """
         name = f"{self.opts.model_name} {row.pk}"
         digest = hashlib.sha256(orjson.dumps(self.read_values(row), option=orjson.OPT_SORT_KEYS)).hexdigest()
-        shown = request.session.get(SHOWN, {})
+        digests = request.session.get(FORMS, {})
         if request.method == "POST":
-            if shown.get(name, digest) != digest:
+            if digests.get(name, digest) != digest:
                 raise users.UserRefused("Nothing was saved: it was changed meanwhile, and is shown as it is now.")
             return
-        others = [(other, value) for other, value in shown.items() if other != name]
-        request.session[SHOWN] = dict([*others, (name, digest)][-MOST_SHOWN:])
+        others = [(other, value) for other, value in digests.items() if other != name]
+        request.session[FORMS] = dict([*others, (name, digest)][-MOST_FORMS:])
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
