@@ -24,6 +24,7 @@ from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
 from a2a.client.patience import Retries, Timeouts, is_repeatable, repeat
 from a2a.client.refusals import parsed
+from a2a.client.room import Room
 from a2a.client.stream import Listening, Stream
 from a2a.client.systems import SystemCalls, message_of
 from a2a.money import micros_of
@@ -68,6 +69,7 @@ class Client(SystemCalls):
         extensions: Sequence[str] = (),
         interface: Interface | None = None,
         largest: int = LARGEST,
+        room: Room | None = None,
         http: httpx.AsyncClient | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
@@ -77,6 +79,7 @@ class Client(SystemCalls):
         `versions` and `bindings` are allowed, the preferred first; without bindings the card's order decides,
         with WebSocket last.
         `downgrade` lets a refusal of the version (-32009) lead to an older one. With `interface` no card is read.
+        Clients with the same `room` hold so many bytes of unfinished answers together, at most.
         """
         self.url = url
         self._versions = tuple(versions)
@@ -90,7 +93,7 @@ class Client(SystemCalls):
         # Streams keep their connections, so their number must not limit the calls beside them.
         client = http or httpx.AsyncClient(limits=httpx.Limits(max_connections=None, max_keepalive_connections=20))
         source = Bearer(token) if token and credentials is None else credentials
-        self._http = Http(client, source, timeouts or Timeouts(), clock, largest)
+        self._http = Http(client, source, timeouts or Timeouts(), clock, largest, room or Room())
         self._card: FoundCard | None = None
         self._links = [Link(self._http, interface, self._extensions)] if interface else []
         self._opened = self._links

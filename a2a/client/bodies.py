@@ -7,6 +7,7 @@ from typing import cast
 import httpx
 
 from a2a.client.errors import InvalidResponse
+from a2a.client.room import Part
 from a2a.envelopes.body import count_values
 
 OFFERED = "gzip"
@@ -52,9 +53,10 @@ def _inflate(inflater: "zlib._Decompress", chunk: bytes, place: str) -> bytes:
         raise InvalidResponse(f"the answer is not compressed as its header says: {error}", where=place) from None
 
 
-async def limited(chunks: AsyncIterable[bytes], largest: int, place: str) -> AsyncIterator[bytes]:
-    """Yield the bytes of a stream of events. Raises InvalidResponse if one event is too large, or if none comes."""
-    size, quiet, has_data, last = 0, 0, False, b"\n"
+async def limited(chunks: AsyncIterable[bytes], largest: int, part: Part) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of a stream of events. Raises InvalidResponse if one event is too large, or if none comes, and
+    NoRoom if there is no room for an event that has not come whole."""
+    size, quiet, has_data, last, place = 0, 0, False, b"\n", part.place
     async for chunk in chunks:
         size += len(chunk)
         text = last + chunk
@@ -69,6 +71,7 @@ async def limited(chunks: AsyncIterable[bytes], largest: int, place: str) -> Asy
             raise InvalidResponse(f"one event has more than {largest} bytes", where=place)
         if quiet > MOST_QUIET:
             raise InvalidResponse(f"the stream has more than {MOST_QUIET} bytes without an event", where=place)
+        part.hold(size)
         yield chunk
 
 

@@ -4,7 +4,8 @@ ClientError
 |- InvalidCall                                     a call that cannot be sent
 |- ConnectionRefused, Timeout                      the way to the server
 |- HttpError                                       HTTP failed on that way
-|  `- UntrustedServer, ConnectionLost, UnexpectedStatus
+|  |- UntrustedServer, UnexpectedStatus
+|  `- ConnectionLost, NoRoom
 |- InvalidResponse                                 an answer that is not A2A
 |- StreamLost                                      a stream that could not be taken up again
 |- NoInterface, UntrustedCard, NoToken             before the first call
@@ -96,6 +97,14 @@ class ConnectionLost(HttpError):
     reason = "CONNECTION_LOST"
     advice = "Call again: a message that is sent under the same id is one message"
     retryable = True
+
+
+class NoRoom(ConnectionLost):
+    """The connection was closed, because there is no room for its large answer beside others that have not come
+    whole."""
+
+    reason = "NO_ROOM"
+    advice = "Call again later, or give the clients a larger room"
 
 
 class Timeout(ClientError):

@@ -27,6 +27,7 @@ from a2a.client.errors import (
     UntrustedServer,
 )
 from a2a.client.patience import Timeouts, seconds_until
+from a2a.client.room import Part, Room
 
 EVENT_STREAM = "text/event-stream"
 FAULTS = (httpx.HTTPError, ssl.SSLError)
@@ -73,7 +74,13 @@ class Http:
     """The connections to a server, with the credentials, time limits and sizes of every exchange."""
 
     def __init__(
-        self, client: httpx.AsyncClient, credentials: Credentials | None, timeouts: Timeouts, clock: Clock, largest: int
+        self,
+        client: httpx.AsyncClient,
+        credentials: Credentials | None,
+        timeouts: Timeouts,
+        clock: Clock,
+        largest: int,
+        room: Room,
     ) -> None:
         self.client = client
         self.credentials = credentials
@@ -81,6 +88,7 @@ class Http:
         self.clock = clock
         self.largest = largest
         """The limit of bytes, for an answer and for one event of a stream."""
+        self.room = room
 
     async def authentication(self) -> dict[str, str]:
         """Return the headers of the credentials. Raises ClientError."""
@@ -111,19 +119,20 @@ class Http:
         exchange = exchange._replace(headers=exchange.headers | {"Accept-Encoding": "identity"})
         async with self._send(exchange, with_limit) as response:
             if response.is_success and response.headers.get("content-type", "").lower().startswith(EVENT_STREAM):
-                self._prepare(response, exchange.place)
-                async with aclosing(EventSource(response).aiter_sse()) as events:
-                    yield self._events(events, exchange)
+                with self.room.part(exchange.place) as part:
+                    self._prepare(response, part)
+                    async with aclosing(EventSource(response).aiter_sse()) as events:
+                        yield self._events(events, exchange)
             else:
                 async with within(silence, exchange.place):
                     answer = await self._whole(response, exchange)
                 yield answer
 
-    def _prepare(self, response: httpx.Response, place: str) -> None:
+    def _prepare(self, response: httpx.Response, part: Part) -> None:
         """Let the events of a response be read within the limits, and as UTF-8 whatever its headers say."""
         source = raw(response)
-        chunks = decompressed(source, response.headers, place)
-        response.stream = Bytes(limited(chunks, self.largest, place), source)
+        chunks = decompressed(source, response.headers, part.place)
+        response.stream = Bytes(limited(chunks, self.largest, part), source)
         response.headers = httpx.Headers({"content-type": EVENT_STREAM})
 
     async def _events(
@@ -159,18 +168,23 @@ class Http:
             await response.aclose()
 
     async def _whole(self, response: httpx.Response, exchange: Exchange) -> Answer:
-        body = bytearray()
         try:
-            async for chunk in decompressed(raw(response), response.headers, exchange.place):
-                body += chunk
-                if len(body) > self.largest:
-                    raise InvalidResponse(f"the answer has more than {self.largest} bytes", where=exchange.place)
+            with self.room.part(exchange.place) as part:
+                content = await self._read(decompressed(raw(response), response.headers, part.place), part)
         except FAULTS as error:
             raise named(error, exchange.place) from error
-        content = bytes(body)
         check_values(content, exchange.place)
         wait = seconds_until(response.headers.get("retry-after"), self.clock)
         return Answer(response.status_code, response.headers.get("content-type", ""), content, wait)
+
+    async def _read(self, chunks: AsyncIterator[bytes], part: Part) -> bytes:
+        body = bytearray()
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > self.largest:
+                raise InvalidResponse(f"the answer has more than {self.largest} bytes", where=part.place)
+            part.hold(len(body))
+        return bytes(body)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from a2a.client import REST, RPC, ApiKey, Bearer, Client, ClientCredentials, Credentials, Retries
 from a2a.client.cards import VERSIONS
+from a2a.client.room import Room
 from a2a.run import Failure
 from tasks_app.database.outages import persist
 from tasks_app.database.work import DoSlowly
@@ -41,6 +42,7 @@ class Remote:
 
 _http: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, httpx.AsyncClient]] = WeakKeyDictionary()
 _remotes: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[RelayOptions, Remote]] = WeakKeyDictionary()
+_rooms: dict[str, Room] = {}
 
 
 async def client_of(relay: RelayOptions) -> Client:
@@ -87,8 +89,14 @@ def open_client(relay: RelayOptions, http: httpx.AsyncClient, credentials: Crede
         downgrade=True,
         retries=Retries(resend=relay.resend),
         largest=settings.A2A_TASK_CHARACTERS + 2 * settings.A2A_FILE_BYTES,
+        room=room_of(relay.name),
         http=http,
     )
+
+
+def room_of(relay: str) -> Room:
+    """Return the room for unfinished answers of a relay in this process. A remote agent takes that of no other."""
+    return _rooms.setdefault(relay, Room(settings.A2A_BODIES_BYTES))
 
 
 async def credentials_of(relay: str, http: httpx.AsyncClient) -> Credentials | None:

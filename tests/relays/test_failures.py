@@ -14,6 +14,7 @@ from a2a.client.patience import Retries
 from a2a.types import Task
 from tasks_app.models import RelayedTask, Run
 from tasks_app.relays import registration, relayed_tasks
+from tasks_app.relays.remotes import room_of
 from tests.client_library import faulty
 from tests.client_library.faulty import Act, Asked, Faulty, chunk, drop, error, events, half, plain, status, task
 from tests.conftest import Person
@@ -113,6 +114,21 @@ async def test_an_error_that_passes_leads_to_another_attempt_under_the_same_mess
     ids = {asked.wire["params"]["message"]["messageId"] for asked in server.asked if asked.verb == "POST"}
     assert len(ids) == 1
     assert len(server.asked) == 7
+
+
+async def test_a_large_answer_that_finds_no_room_beside_unfinished_ones_leads_to_another_attempt(
+    owner: Person, add_relay: AddRelay
+) -> None:
+    done = events((None, first("TASK_STATE_COMPLETED", ["x" * 300_000])))
+    async with remote(done) as server, remote(done) as neighbour:
+        name, other = await added(add_relay, server.url, attempts=2), await added(add_relay, neighbour.url)
+        with room_of(name).part("") as part:
+            part.hold(room_of(name).most)
+            full = await relayed(owner, name)
+            beside = await relayed(owner, other)
+        later = await relayed(owner, name)
+    assert [one.status.state for one in (full, beside, later)] == ["failed", "completed", "completed"]
+    assert words(full) == "Attempt 2 of 2 failed: Too many large answers of the remote agent have not come whole."
 
 
 async def test_a_remote_agent_that_is_not_there_fails_the_task_after_all_attempts(
