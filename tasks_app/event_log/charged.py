@@ -16,7 +16,7 @@ from tasks_app.database.rows import RESERVATIONS, ReservationRow
 from tasks_app.database.sql import one_of
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.create import Create, KeyTarget, results_of, write_new
-from tasks_app.limits.budgets import Charge, existing, reserve, settle, share_out, wait_briefly
+from tasks_app.limits.budgets import Charge, charge_alone, existing, reserve, settle, share_out, wait_briefly
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table
@@ -199,11 +199,19 @@ def orphan_rows(charge: Charge, budgets: Collection[int], amount: int) -> list[R
 
 
 def _create_settled(items: Sequence[CreateSettled]) -> list[Any]:
-    """Store the items and settle their reservations: also those of a message that was sent before, since it ran."""
+    """Store the items and settle their reservations: also those of a message that was sent before, since it ran.
+
+    A reservation is gone if this process was frozen until it was given back. Then the budgets are charged all the same.
+    """
     with prepared() as cursor, transaction.atomic():
         results = results_of(items, write_new(items))
         wait_briefly(cursor)
-        settle(cursor, {item.charge.task_id: item.spent for item in items})
+        settled = settle(cursor, {item.charge.task_id: item.spent for item in items})
+        amounts: Counter[int] = Counter()
+        for item in items:
+            if item.charge.task_id not in settled:
+                amounts.update(dict.fromkeys(item.charge.budgets, item.spent))
+        charge_alone(cursor, amounts)
     return results
 
 

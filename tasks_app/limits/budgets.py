@@ -224,15 +224,17 @@ def refusal(budget: str, available: int, required: int) -> BudgetExceeded:
 # 1. gone: delete the reservations of the tasks.
 # 2. n: what each budget gets back, and what it is charged.
 # 3. l: lock the budgets, in the order of their ids.
+# 4. u: give back and charge.
 _SETTLE_POSTGRES = f"""
 with x as (select * from jsonb_to_recordset(%s::jsonb) as x(task_id text, spent bigint)),
     gone as (delete from {_RESERVATION} where task_id = any(%s) returning task_id, budget_id, amount),
     n as (select gone.budget_id as id, sum(gone.amount)::bigint as amount, sum(x.spent)::bigint as spent
         from gone join x using (task_id) group by gone.budget_id),
-    l as materialized (select id from {_BUDGET} where id in (select id from n) order by id for no key update)
-update {_BUDGET} b set reserved = b.reserved - n.amount, spent = {SPENT} + n.spent,
-    resets_at = {RESETS_AT.format(a="%s::timestamptz", b="%s::timestamptz")}
-from n join l using (id) where b.id = n.id
+    l as materialized (select id from {_BUDGET} where id in (select id from n) order by id for no key update),
+    u as (update {_BUDGET} b set reserved = b.reserved - n.amount, spent = {SPENT} + n.spent,
+        resets_at = {RESETS_AT.format(a="%s::timestamptz", b="%s::timestamptz")}
+        from n join l using (id) where b.id = n.id)
+select distinct task_id from gone
 """
 SETTLE_SQLITE = f"""
 update {_BUDGET} as b set reserved = b.reserved - %s, spent = {SPENT} + %s,
@@ -252,21 +254,26 @@ def charge_alone(cursor: Any, amounts: Mapping[int, int]) -> None:
         cursor.execute(_CHARGE_ALONE.format(a=time, b=time), (before, amounts[id], before, day, month, id))
 
 
-def settle(cursor: Any, spent: Mapping[str, int]) -> None:
-    """End the reservations of tasks, and charge their budgets what the tasks have cost."""
+def settle(cursor: Any, spent: Mapping[str, int]) -> set[str]:
+    """End the reservations of tasks, and charge their budgets what the tasks have cost.
+
+    Return the tasks that had reservations.
+    """
     if not spent:
-        return
+        return set()
     before, day, month = times()
     if on_postgres():
         rows = dumps([{"task_id": task_id, "spent": amount} for task_id, amount in spent.items()])
         cursor.execute(_SETTLE_POSTGRES, (rows, list(spent), before, before, day, month))
-        return
+        return {task_id for (task_id,) in cursor.fetchall()}
     reserved: Counter[int] = Counter()
     charged: Counter[int] = Counter()
     condition, values = one_of("task_id", list(spent))
     cursor.execute(f"delete from {_RESERVATION} where {condition} returning task_id, budget_id, amount", values)
-    for task_id, budget_id, amount in cursor.fetchall():
+    gone = cursor.fetchall()
+    for task_id, budget_id, amount in gone:
         reserved[budget_id] += amount
         charged[budget_id] += spent[task_id]
     for id, amount in reserved.items():
         cursor.execute(SETTLE_SQLITE, (amount, before, charged[id], before, day, month, id))
+    return {task_id for task_id, _, _ in gone}

@@ -11,7 +11,7 @@ from a2a.errors import BudgetExceeded, Unavailable
 from a2a.money import MICRO
 from a2a.requests import CancelTask
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import Release, Reserve, claim
+from tasks_app.event_log import CreateSettled, Release, Reserve, claim
 from tasks_app.ids import uuid7
 from tasks_app.limits import budgets as stored_budgets
 from tasks_app.limits.budgets import Charge
@@ -319,6 +319,22 @@ def test_another_amount_keeps_what_is_spent_and_another_period_does_not(owner: P
 
 
 # -------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.usefixtures("lanes")
+def test_a_call_whose_reservation_was_given_back_meanwhile_is_charged(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process was frozen for minutes."""
+    budget, store = limit(owner, 10), CreateSettled.do_many
+
+    def freeze(items: Any) -> Any:
+        Release.do_many([Release(charge=item.charge, spent=0) for item in items])
+        return store(items)
+
+    monkeypatch.setattr(CreateSettled, "do_many", freeze)
+    ask_quickly(owner, "0.5")
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.5), False)
 
 
 @pytest.mark.usefixtures("lanes")
