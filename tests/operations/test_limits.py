@@ -237,10 +237,10 @@ def test_operators_set_list_and_remove_limits_by_command(owner: Person) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("60", "--tenant", "none"), "there is no tenant 'none': the first key of a principal makes one."),
+        (("60", "--tenant", "none"), "There is no tenant 'none': the first key of a principal makes one."),
         (
             ("60", "--tenant", "home", "--principal", "nobody"),
-            "the tenant 'home' has no principal 'nobody': its first key makes it.",
+            "The tenant 'home' has no principal 'nobody': its first key makes it.",
         ),
     ],
 )
