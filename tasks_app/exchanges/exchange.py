@@ -214,7 +214,7 @@ class OpenExchange:
     def keep_outline(self, outline: Json, size: int) -> None:
         """Record what a large answer is about, and its size. The answer itself would take as much room with each call,
         and longer to search for secrets than to make."""
-        self.body.response = redact(orjson.dumps({**outline, "omitted": f"the other members, of {size} bytes in all"}))
+        self.body.response = redact(_with_size(outline, size))
 
     def keep_list(self, answer: Encoded, page: TaskPage) -> None:
         """Record the answer to a list. Of a large one only the ids of the tasks are recorded, which are stored
@@ -222,12 +222,13 @@ class OpenExchange:
         if len(answer) <= LIST_BYTES:
             self.keep(answer)
             return
-        summary = {
-            "tasks": [task.id for task in page.tasks],
-            "totalSize": page.total_size,
-            "omitted": f"the other members, of {len(answer)} bytes in all",
-        }
-        self.body.response = orjson.dumps(summary).decode()
+        summary = {"tasks": [task.id for task in page.tasks], "totalSize": page.total_size}
+        self.body.response = _with_size(summary, len(answer)).decode()
+
+
+def _with_size(members: Json, size: int) -> bytes:
+    """Return some members of an answer, and the size of all of them."""
+    return orjson.dumps({**members, "omitted": f"the other members, of {size} bytes in all"})
 
 
 def _entry(row: ExchangeRow, caller: Caller, webhook: str) -> AuditRow:

@@ -202,7 +202,7 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
     elif isinstance(result, Description):
         exchange.keep_size(len(payload))
     elif len(payload) > LARGE and (outline := outline_of(result)) is not None:
-        exchange.keep_outline(outline, len(payload))
+        await off_loop(exchange.keep_outline, outline, len(payload))
     elif len(payload) > LARGE:
         await off_loop(exchange.keep, payload)
     else:
