@@ -80,9 +80,11 @@ def _has_data(text: bytes) -> bool:
     return b"\ndata:" in text or b"\rdata:" in text
 
 
-def check_values(body: bytes, place: str) -> None:
+def check_values(body: str | bytes, place: str) -> None:
     """Raise InvalidResponse if the JSON of an answer has too many values to be parsed."""
-    if count_values(body, MOST_VALUES) > MOST_VALUES:
+    if len(body) <= MOST_VALUES:
+        return  # Each value has a character at least, and most texts are short: they are not encoded for the count.
+    if count_values(body.encode() if isinstance(body, str) else body, MOST_VALUES) > MOST_VALUES:
         raise InvalidResponse(f"the answer has more than {MOST_VALUES} JSON values", where=place)
 
 

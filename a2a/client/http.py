@@ -140,7 +140,7 @@ class Http:
     ) -> AsyncIterator[ServerSentEvent]:
         try:
             async for event in events:
-                check_values(event.data.encode(), exchange.place)
+                check_values(event.data, exchange.place)
                 yield event
         except FAULTS as error:
             raise named(error, exchange.place) from error

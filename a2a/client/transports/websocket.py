@@ -202,7 +202,7 @@ class WebSocket:
     async def _receive(self, connection: ClientConnection) -> Json:
         try:
             frame = await connection.recv()
-            check_values(frame.encode() if isinstance(frame, str) else frame, self.where)
+            check_values(frame, self.where)
             wire = orjson.loads(frame)
         except ConnectionClosed as error:
             raise ConnectionLost(f"the connection was closed: {error}", where=self.where) from error
