@@ -62,20 +62,21 @@ class Audited(Selecting):
 
         def view() -> HttpResponse:
             row = self.get_object(request, unquote(object_id)) if object_id else None
-            request.former = self.read_values(row) if row else {}  # type: ignore[attr-defined]  # for log_change
+            values = self.read_values(row) if row else {}
+            request.former = values  # type: ignore[attr-defined]  # for log_change
             if row:
-                self._compare(request, row)
+                self._compare(request, row, values)
             return super(Audited, self).changeform_view(request, object_id, form_url, extra_context)
 
         return self._keep_a_giver(request, view)
 
-    def _compare(self, request: HttpRequest, row: Any) -> None:
+    def _compare(self, request: HttpRequest, row: Any, values: dict[str, Any]) -> None:
         """Note what the form shows, or check that it still is so when it is saved. Raises UserRefused.
 
         A form has every value. Saving an older one would enable an operator again whom another has disabled meanwhile.
         """
         name = f"{self.opts.model_name} {row.pk}"
-        digest = hashlib.sha256(orjson.dumps(self.read_values(row), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        digest = hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()
         digests = request.session.get(FORMS, {})
         if request.method == "POST":
             if digests.get(name, digest) != digest:

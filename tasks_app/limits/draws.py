@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from a2a.dialects.json.json_1_0 import dumps
+from tasks_app.database.rows import RESERVATIONS, ReservationRow
 from tasks_app.limits.budgets import LOCK_PATIENCE, SETTLE_SQLITE
 from tasks_app.limits.periods import RESETS_AT, SPENT, times
 from tasks_app.models import Budget, Reservation
@@ -55,7 +56,6 @@ DRAW_POSTGRES = f""",
 """
 """SQL that settles calls with an advance, in the statement that stores their tasks."""
 _DRAW_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = %s returning budget_id"
-_GO_ON_SQLITE = f"insert into {_RESERVATION} (task_id, budget_id, amount) values (%s, %s, %s)"
 
 
 def draw_values(draws: Sequence[Draw]) -> list[Any]:
@@ -76,4 +76,5 @@ def draw_each(cursor: Any, draws: Sequence[Draw]) -> None:
             back, spent = one.back if id in present else 0, 0 if goes_on else one.spent
             cursor.execute(SETTLE_SQLITE, (back, before, spent, before, day, month, id))
             if goes_on:
-                cursor.execute(_GO_ON_SQLITE, (one.task, id, one.amount - one.back))
+                row = ReservationRow(task_id=one.task, budget_id=id, amount=one.amount - one.back)
+                RESERVATIONS.write(cursor, [row])

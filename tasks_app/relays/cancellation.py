@@ -20,6 +20,7 @@ from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import relayed_tasks
 from tasks_app.relays.registration import RelayOptions, relays
 from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, open_client
+from tasks_app.relays.translation import CREDENTIALS
 
 log = logging.getLogger(__name__)
 BATCH = 100
@@ -27,8 +28,6 @@ BATCH = 100
 GIVE_UP = timedelta(days=1)
 """The time after the end of a task for which the cancellation of its remote task is tried again."""
 ENDED = [state.value for state in TERMINAL]
-CREDENTIALS = (errors.Unauthenticated, errors.MissingScope, errors.PermissionDenied)
-"""The refusals of the credentials of a relay."""
 _under_way: set[asyncio.Task[None]] = set()
 """References to tasks under way: a loop has only weak ones."""
 

@@ -143,6 +143,8 @@ def _words(parts: tuple[Part, ...]) -> str:
 # ------------------------------------------------------------------ errors
 
 
+CREDENTIALS = (errors.Unauthenticated, errors.MissingScope, errors.PermissionDenied, errors.NoToken)
+"""The refusals of the credentials of a relay."""
 _PASSING: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], ...] = (
     ((errors.ConnectionRefused, errors.ConnectTimeout), "The remote agent cannot be reached."),
     (errors.NoToken, "The remote agent's token endpoint gave no token."),
@@ -152,10 +154,7 @@ _PASSING: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], .
 )
 """The sentences for errors that may pass. The first match counts."""
 _FINAL: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], ...] = (
-    (
-        (errors.Unauthenticated, errors.MissingScope, errors.PermissionDenied, errors.NoToken),
-        "The remote agent refused the credentials of this server ({reason}).",
-    ),
+    (CREDENTIALS, "The remote agent refused the credentials of this server ({reason})."),
     (errors.TaskNotFound, "The remote agent no longer has the task. Its results so far are kept."),
     (errors.NoInterface, "The card of the remote agent has no interface that this server can call."),
     (errors.UntrustedServer, "The certificate of the remote agent's server is not valid."),
