@@ -46,13 +46,15 @@ The modules, in an order for reading:
                     retry_after (a header of HTTP), tokens (the size of a message),
                     mismatches (values of a wrong type, in the words of JSON), literals (the values that were allowed),
                     terminals (texts of others, as a terminal may get them)
-    Any language    language, envelopes, choice (which language a call is in), discovery and descriptions
+    Any language    language, params, envelopes, choice (which language a call is in), descriptions
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models)
     Other systems   dialects/vapora, adr, zone, acp and sparc; workflows, batches and memory (which SPARC asks for)
+                    dialects/discovery (OpenRPC's description of all methods)
     All languages   languages (their list), matrix (every error in every language)
     Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, spending, money,
                     testing, play_memory (a memory for tests)
-    Cards           cards, canonical (the bytes that are signed), signatures
+    Cards           cards, card_choice (the card for a caller's version), canonical (the bytes that are
+                    signed), signatures
     Other agents    client: the languages the other way round, with repetition and resumption
 
 An agent needs only the names that this module exports. Their reference is docs/agents.md.

@@ -8,9 +8,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from a2a import discovery
 from a2a.choice import Endpoint, Row, by_version, by_version_of_path
-from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0, vapora
+from a2a.dialects import discovery, rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.dialects.acp import language as acp
 from a2a.dialects.adr import ENDPOINTS as ADR
 from a2a.dialects.sparc import language as sparc

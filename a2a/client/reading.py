@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from a2a.client.updates import Update
-from a2a.dialects.params import read_time
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, StatusChanged
+from a2a.params import read_time
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, PushConfig, Role, Status, Task
 

@@ -15,13 +15,13 @@ from a2a.answers import Agreement, Answer, Frame, Offer, Result
 from a2a.choice import Endpoint, Row, by_method
 from a2a.dialects.json.json_1_0 import decode_message, decode_part, encode_part, task_of
 from a2a.dialects.outcomes import error_of, output_of
-from a2a.dialects.params import check, or_empty
 from a2a.dialects.schemas import adr as types
 from a2a.documents import EventDocument, TaskDocument
 from a2a.envelopes import Envelope, bare, naming
 from a2a.errors import Error, InvalidParams
 from a2a.language import Cell, Column, Language, Method, Rest, Route
 from a2a.money import MICRO, MOST, usd
+from a2a.params import check, or_empty
 from a2a.requests import Invoke, Negotiate, StreamInvoke
 from a2a.states import INTERRUPTED, TERMINAL
 from a2a.types import Card, Json, Message, Part, Role, Terms

@@ -21,7 +21,12 @@ from a2a.dialects.json.json_1_0 import (
 )
 from a2a.dialects.json.members import MAX_PARTS, about_members, extension_members, skill_members
 from a2a.dialects.json.security import member_form, typed_form
-from a2a.dialects.params import (
+from a2a.dialects.schemas import answers_1_0 as types
+from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument, enclose, join_pieces
+from a2a.errors import InvalidParams
+from a2a.extensions import HEADER
+from a2a.language import Dialect, Method, Push, Rest, Route
+from a2a.params import (
     TIME,
     Base64,
     Text,
@@ -34,11 +39,6 @@ from a2a.dialects.params import (
     rule,
     whole,
 )
-from a2a.dialects.schemas import answers_1_0 as types
-from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument, enclose, join_pieces
-from a2a.errors import InvalidParams
-from a2a.extensions import HEADER
-from a2a.language import Dialect, Method, Push, Rest, Route
 from a2a.requests import (
     CancelTask,
     GetExtendedCard,

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from a2a.dialects.params import NAMES_TASK, Text, Whole, rule, whole
 from a2a.errors import InvalidParams
+from a2a.params import NAMES_TASK, Text, Whole, rule, whole
 from a2a.types import Json, PushConfig
 
 MAX_ID, MAX_URL, MAX_TOKEN, MAX_CREDENTIALS, MAX_SCHEMES = 255, 2_048, 1_024, 4_096, 8

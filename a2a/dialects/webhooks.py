@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from a2a.answers import PushConfigPage
-from a2a.dialects.params import camel_names, check, read_whole
 from a2a.dialects.schemas import answers_0_x, answers_1_0
 from a2a.dialects.webhook_fields import (
     MAX_PAGE,
@@ -26,6 +25,7 @@ from a2a.dialects.webhook_fields import (
 )
 from a2a.errors import InvalidParams
 from a2a.language import Method
+from a2a.params import camel_names, check, read_whole
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import Json, PushConfig
 

@@ -25,6 +25,7 @@ from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.groups import check_name, names_of
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import check_printable
+from tasks_app.operators.tokens import revoke_all
 
 admin.site.unregister([User, Group])
 
@@ -202,7 +203,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         if not (obj.is_active and obj.is_staff):
             tokens = users.end_access(obj)
         else:
-            tokens = users.revoke_tokens(obj) if is_new_password else 0
+            tokens = revoke_all(obj) if is_new_password else 0
         self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")

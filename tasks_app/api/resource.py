@@ -12,8 +12,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
-from a2a.dialects.params import read_time
 from a2a.errors import InvalidParams
+from a2a.params import read_time
 from tasks_app.api.paging import Newest
 from tasks_app.api.problems import NoPermission, OutOfReach
 from tasks_app.api.verbs import Verb

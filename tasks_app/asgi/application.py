@@ -13,8 +13,8 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.process import services
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.bodies import Gone, Intake, strangers
+from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.http import Refusal
-from tasks_app.transports.refusing import take_back_cancellation
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 

@@ -29,10 +29,10 @@ from tasks_app.callers.schemes import evidence_in
 from tasks_app.process.connections import CUT, DROP, WHOLE
 from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
+from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.headers import protect
 from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, over_limit, refuse_call
 from tasks_app.transports.keys import authenticate
-from tasks_app.transports.refusing import take_back_cancellation
 from tasks_app.transports.waiting import Unfinished
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from a2a import languages
 from a2a.choice import minor, version_error
-from a2a.dialects.params import Whole, read_whole, write_time
 from a2a.errors import UnsupportedOperation
+from a2a.params import Whole, read_whole, write_time
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for, caller_of, has_right
 from tasks_app.callers.credentials import FindAgain, reference_to

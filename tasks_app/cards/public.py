@@ -14,8 +14,8 @@ from a2a import signatures
 from a2a.agents import Agent, registry
 from a2a.answers import CardAnswer
 from a2a.canonical import payloads
+from a2a.card_choice import SIGNABLE
 from a2a.cards import describe
-from a2a.dialects.card_choice import SIGNABLE
 from a2a.signatures import CardKey
 from a2a.types import SOCKET_BINDING, Card, Json, Provider
 from tasks_app import clock

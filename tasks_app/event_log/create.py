@@ -48,7 +48,7 @@ from tasks_app.database.sql import on_postgres, one_of
 from tasks_app.database.work import LOCKED, GroupResult, Locked, Work
 from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.tallies import count_new
-from tasks_app.hints import hints
+from tasks_app.hints import DueRows, hints
 
 
 class KeyTarget(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
         if queues := frozenset({task.queue for task in new if task.state in RUNNABLE}):
             hints.offer(queues)
         if any(item.deliveries for item in items):
-            hints.due()
+            hints.due(DueRows.DELIVERIES)
 
     def unique(self) -> tuple[int, str]:
         return self.key.owner_id, self.key.key

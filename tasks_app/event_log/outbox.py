@@ -8,6 +8,7 @@ body when the delivery is tried.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, cast
 
 from django.db import transaction
@@ -28,7 +29,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow
 from tasks_app.database.sql import on_postgres, sqlite_time
 from tasks_app.event_log.moves import set_state
-from tasks_app.hints import hints
+from tasks_app.hints import DueRows, hints
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
@@ -160,7 +161,7 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
     DELIVERIES.write(cursor, rows)
     if any_now:
         # A lost hint costs latency only: the sender also polls.
-        transaction.on_commit(hints.due)
+        transaction.on_commit(partial(hints.due, DueRows.DELIVERIES))
 
 
 class _Due(NamedTuple):
@@ -228,7 +229,7 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_a
         if not set_state(existing, DeliveryState.WAITING, done_at=None, body=None, **columns):
             DELIVERIES.write(cursor, [row])
     Webhook.objects.filter(pk=webhook.id).update(due_at=now)
-    transaction.on_commit(hints.due)
+    transaction.on_commit(partial(hints.due, DueRows.DELIVERIES))
 
 
 def _has_delivered(task_id: str, seq: int, webhook: WebhookRow) -> bool:

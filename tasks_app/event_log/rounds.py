@@ -22,7 +22,7 @@ class Rounds:
 
     def __init__(self, subject: str, look: Callable[[], Awaitable[object]]) -> None:
         self.subject = subject
-        """The rows, for the log."""
+        """The rows, for hints and for the log."""
         self.look = look
         """Does one round."""
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -45,10 +45,12 @@ class Rounds:
         self.wakeup = asyncio.Event()
         self.work = self.loop.create_task(self._run())
         hints.listen(self.hear)
+        hints.on_due(self.subject, self.wake)
 
     def stop(self) -> None:
         """End. Another process, or the next one, goes on with what is under way."""
         hints.forget(self.hear)
+        hints.forget_due(self.subject, self.wake)
         loop, self.loop = self.loop, None
         if loop is None or loop.is_closed():
             return

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from a2a.dialects.params import read_base64
 from a2a.errors import InvalidParams
+from a2a.params import read_base64
 from tasks_app.masking import MASK, is_secret, is_secret_name, mask_values, site
 from tasks_app.off_loop import rest
 

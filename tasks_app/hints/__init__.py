@@ -3,6 +3,6 @@
 `local` passes hints on within the process, `redis_group` to other processes, `dispatch` to runners of agents.
 """
 
-from tasks_app.hints.local import ANY, Hints, Reached, hints
+from tasks_app.hints.local import ANY, DueRows, Hints, Reached, hints
 
-__all__ = ["ANY", "Hints", "Reached", "hints"]
+__all__ = ["ANY", "DueRows", "Hints", "Reached", "hints"]

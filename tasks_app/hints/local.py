@@ -4,6 +4,7 @@ They are called on the thread that committed. They must return at once: hand ove
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -28,6 +29,14 @@ Due = Callable[[], None]
 ANY: frozenset[str] = frozenset()
 
 
+class DueRows(StrEnum):
+    """Kinds of rows that this process looks for at once when it has written one."""
+
+    DELIVERIES = "deliveries"
+    BATCHES = "batches"
+    QUESTIONS = "questions from Slack"
+
+
 class Hints:
     """The listeners of this process."""
 
@@ -35,7 +44,7 @@ class Hints:
         self._listeners: tuple[Listener, ...] = ()
         self._relays: tuple[Listener, ...] = ()
         self._offers: tuple[Offer, ...] = ()
-        self._dues: tuple[Due, ...] = ()
+        self._dues: tuple[tuple[str, Due], ...] = ()
         self._alarm = Alarm(self.offer)
 
     def listen(self, listener: Listener) -> None:
@@ -79,17 +88,18 @@ class Hints:
         """Offer after that many seconds, when the pause of a task is over."""
         self._alarm.set(seconds)
 
-    def on_due(self, due: Due) -> None:
-        """Call the function whenever this process has written a delivery. Other processes poll for deliveries."""
-        self._dues = (*self._dues, due)
+    def on_due(self, kind: str, due: Due) -> None:
+        """Call the function whenever this process has written a row of this kind. Other processes poll for them."""
+        self._dues = (*self._dues, (kind, due))
 
-    def forget_due(self, due: Due) -> None:
-        self._dues = tuple(other for other in self._dues if other != due)
+    def forget_due(self, kind: str, due: Due) -> None:
+        self._dues = tuple(other for other in self._dues if other != (kind, due))
 
-    def due(self) -> None:
-        """Say that a delivery has been written."""
-        for due in self._dues:
-            due()
+    def due(self, kind: str) -> None:
+        """Say that a row of this kind has been written."""
+        for other, due in self._dues:
+            if other == kind:
+                due()
 
 
 hints = Hints()

@@ -6,8 +6,8 @@ from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.states import TaskState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
+from tasks_app.hints import DueRows, hints
 from tasks_app.models import Batch
-from tasks_app.operations.batch_keeper import keeper
 from tasks_app.operations.dispatcher import cancel_for_operator
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.refusals import ActRefused
@@ -24,4 +24,4 @@ def cancel(batch_id: str, by: Operator) -> None:
         raise ActRefused("It cannot be canceled: it is over.") from None
     change = Change(row, {"state": TaskState.WORKING.value}, {"state": TaskState.CANCELED.value})
     bridge.do(Do(partial(record_acts, by, "cancel", change)))
-    keeper.wake()
+    hints.due(DueRows.BATCHES)

@@ -46,11 +46,12 @@ from tasks_app.event_log import Append, ReadHead, ReadTask, change
 from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.exchanges.none import NoExchange
-from tasks_app.hints import Reached
+from tasks_app.hints import DueRows, Reached
 from tasks_app.limits.accounts import account
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import BatchItem
 from tasks_app.off_loop import LARGE, off_loop
+from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
 from tasks_app.operations.repeat import find_sent
 from tasks_app.operations.tasks import is_shown
@@ -68,7 +69,7 @@ class Keeper(Rounds):
     """The keeper of this process, on the loop of its doors."""
 
     def __init__(self) -> None:
-        super().__init__("batches", self.begin_turns)
+        super().__init__(DueRows.BATCHES, self.begin_turns)
         self.turns: dict[str, asyncio.Task[None]] = {}
         self.followers: dict[str, asyncio.Event] = {}
         """The events that the news of a task sets: of batches, and of items at work."""
@@ -182,7 +183,7 @@ async def _end_items(turn: Turn, progress: Progress) -> Step | None:
     caller = replace(turn.caller, scopes=turn.caller.scopes | {CANCEL.scope})
     for task_id in (*progress.at_work, *progress.waiting):
         with suppress(TaskNotCancelable, TaskNotFound):
-            await _perform(CancelTask(id=task_id), Context(caller=caller, actor="keeper"))
+            await perform(CancelTask(id=task_id), Context(caller=caller, actor="keeper"))
     await ask(partial(rows.look, turn.id))
     await ask(partial(rows.finish, turn.id))
     return None
@@ -250,7 +251,7 @@ async def _make_or_find(turn: Turn, item: BatchItem) -> str:
         check_permission(turn.caller, "operation", turn.operation)
         async with limits.paid(turn.caller, cost_of_send()), _weighed(turn, item) as size:
             request = _request(turn, item, await _message(turn, item))
-            answer = await _perform(request, Context(caller=turn.caller, exchange=NoExchange(size)))
+            answer = await perform(request, Context(caller=turn.caller, exchange=NoExchange(size)))
     except (IdempotencyConflict, PermissionDenied, TaskNotFound, UnknownAgent) as error:
         # A process may have sent this item and died. If the task that it is about has changed since, or is gone, or its
         # caller has lost a permission, the message cannot be sent again as it was. But its id leads to its task.
@@ -336,12 +337,6 @@ def _parts(task: Task) -> tuple[Part, ...]:
         if plain := tuple(part for part in parts if part.raw is None and part.url is None):
             return plain
     return (Part(text=f"Task {task.id}", media_type="text/plain"),)
-
-
-async def _perform(request: SendMessage | CancelTask, context: Context) -> object:
-    from tasks_app.operations.dispatcher import perform  # it has this module's operation in its table
-
-    return await perform(request, context)
 
 
 keeper = Keeper()

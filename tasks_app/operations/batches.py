@@ -24,11 +24,11 @@ from tasks_app.callers.scopes import READ
 from tasks_app.database.rows import KeyRow, TaskRow
 from tasks_app.database.work import Do
 from tasks_app.event_log import Create, event_row
+from tasks_app.hints import DueRows, hints
 from tasks_app.ids import own_context, uuid7
 from tasks_app.limits.accounts import account
 from tasks_app.models import Batch, BatchItem
 from tasks_app.operations.attachments import check_references
-from tasks_app.operations.batch_keeper import keeper
 from tasks_app.operations.choose_agent import address_agent, find_by_name
 from tasks_app.operations.operation import Context, Done, Grant
 
@@ -79,7 +79,7 @@ async def execute(request: ExecuteBatch, context: Context) -> Grant:
     except Error:
         context.exchange.undo()
         raise
-    keeper.wake()
+    hints.due(DueRows.BATCHES)
     return Done(Answer(task=task))
 
 

@@ -23,6 +23,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from tasks_app.models import OperatorDevice
 from tasks_app.models.operators import decoy
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.tokens import revoke_all
 from tasks_app.sealing import Unreadable, seal
 
 log = logging.getLogger(__name__)
@@ -130,14 +131,12 @@ def seal_keys(user: User) -> None:
 
 def reset(user: User, by: Operator) -> None:
     """Remove the devices and the tokens of a user, who enrols again at the next page. Sessions need a code at once."""
-    from tasks_app.operators.users import revoke_tokens
-
     with transaction.atomic():
         rows = TOTPDevice.objects.filter(user=user)
         devices = rows.count()
         rows.delete()
         StaticDevice.objects.filter(user=user).delete()
-        record_acts(by, "reset second factor", Change(user, {}, {"devices": devices, "tokens": revoke_tokens(user)}))
+        record_acts(by, "reset second factor", Change(user, {}, {"devices": devices, "tokens": revoke_all(user)}))
 
 
 def _find_digest(device: Any, code: str) -> str:

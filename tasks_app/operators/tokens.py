@@ -101,6 +101,11 @@ def revoke(row: OperatorToken, by: Operator) -> bool:
     return True
 
 
+def revoke_all(user: User) -> int:
+    """Revoke the tokens of a user; return their number."""
+    return OperatorToken.objects.filter(user=user, revoked_at=None).update(revoked_at=clock.now())
+
+
 def _digests_of(user: User) -> tuple[str, ...]:
     """Return the digests of a user's password, under this SECRET_KEY and under the former ones."""
     return (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())

@@ -19,12 +19,13 @@ from msgspec import Struct
 
 from a2a.options import NAME, NAME_WORDS
 from tasks_app import clock
-from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, UserLink
+from tasks_app.models import OperatorReach, Principal, Tenant, UserLink
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.second_factor import find_holders
 from tasks_app.operators.texts import check_printable
+from tasks_app.operators.tokens import revoke_all
 
 DETAILS = ("email", "first_name", "last_name")
 """The columns of a user that give no right and have no act of their own."""
@@ -222,7 +223,7 @@ def reset_password(by: Operator, user: User) -> str:
 def record_password(by: Operator, user: User) -> None:
     """Revoke the tokens of an operator who has a new password, and record the act."""
     with transaction.atomic():
-        record_acts(by, "password", Change(user, {}, {"tokens": revoke_tokens(user)}))
+        record_acts(by, "password", Change(user, {}, {"tokens": revoke_all(user)}))
 
 
 def roles_of(user: User) -> list[str]:
@@ -272,11 +273,6 @@ def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
     return describe_reach(user)
 
 
-def revoke_tokens(user: User) -> int:
-    """Revoke the tokens of a user; return their number."""
-    return OperatorToken.objects.filter(user=user, revoked_at=None).update(revoked_at=clock.now())
-
-
 def end_access(user: User) -> int:
     """Revoke the tokens of a user who has lost the access to the admin; return their number.
 
@@ -286,7 +282,7 @@ def end_access(user: User) -> int:
     if settings.A2A_OAUTH:
         for table in ("Grant", "RefreshToken", "AccessToken"):
             apps.get_model("oauth2_provider", table)._default_manager.filter(user_id=user.pk).delete()
-    return revoke_tokens(user)
+    return revoke_all(user)
 
 
 def describe_user(user: User) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import relayed_tasks
-from tasks_app.relays.registration import RelayOptions, relays
+from tasks_app.relays.options import RelayOptions, relays
 from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, open_client
 from tasks_app.relays.translation import CREDENTIALS
 

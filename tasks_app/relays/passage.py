@@ -25,7 +25,7 @@ from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import cancellation, relayed_tasks
 from tasks_app.relays.nudges import nudges_of
-from tasks_app.relays.registration import RelayOptions
+from tasks_app.relays.options import RelayOptions
 from tasks_app.relays.remotes import client_of
 from tasks_app.relays.translation import actions_of, failure_of, message_id_of, metadata_of, outgoing, reply_of
 

@@ -4,36 +4,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
-from django.conf import settings
-from msgspec import Struct
-
 from a2a.agents import Agent, define, registry
 from a2a.media import ANYTHING
 from a2a.run import Run
 from a2a.types import Json
 from tasks_app.relays import nudges
+from tasks_app.relays.options import RelayOptions, relays
 
-TIMEOUT = 3600.0
-ATTEMPTS = 10
 BACKOFF = 1.0
 UNREAD = "Passes messages on to an agent on another server, whose card has not been read yet."
 """The description of a relay before the first reading of its card."""
-
-
-class RelayOptions(Struct, frozen=True, kw_only=True):
-    """One item of A2A_RELAYS."""
-
-    name: str
-    url: str
-    timeout: float = TIMEOUT
-    attempts: int = ATTEMPTS
-    resend: bool = True
-    """True to send a message that may have arrived again, under the same message id."""
-
-
-def relays() -> tuple[RelayOptions, ...]:
-    """Return the relays of the settings."""
-    return tuple(RelayOptions(name=name, **options) for name, options in settings.A2A_RELAYS.items())
 
 
 def register() -> None:

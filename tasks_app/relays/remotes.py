@@ -20,7 +20,7 @@ from tasks_app.database.work import DoSlowly
 from tasks_app.models import Relay
 from tasks_app.outbound import dialling as outbound
 from tasks_app.relays.credentials import StoredCredentials, open_credentials
-from tasks_app.relays.registration import RelayOptions
+from tasks_app.relays.options import RelayOptions
 from tasks_app.relays.relayed_tasks import WAITER
 from tasks_app.sealing import Unreadable
 

@@ -32,7 +32,7 @@ from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.runner import retries
 from tasks_app.runner.failures import explain, failed_row, judge_safely
-from tasks_app.runner.isolation import NotStarted, ProcessCrashed, is_transient_there
+from tasks_app.runner.isolation import NotStarted, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.money import pay_again
 from tasks_app.runner.outside import end_outside
@@ -41,7 +41,7 @@ from tasks_app.runner.preparing import prepare_run
 from tasks_app.runner.quick import warn_of
 from tasks_app.runner.retries import Attempt, Verdict, is_transient
 from tasks_app.runner.seat import Seat
-from tasks_app.runner.stopped import FileRefused, LostLease, WriteFailed, exception_of
+from tasks_app.runner.stopped import FileRefused, LostLease, ProcessCrashed, WriteFailed, exception_of
 from tasks_app.runner.writer import PAUSE, Ending, Writer
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,7 @@ from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.rows import RunRow
 from tasks_app.log_fields import run_fields, words_of
-from tasks_app.runner.isolation import ProcessCrashed
-from tasks_app.runner.stopped import FileRefused
+from tasks_app.runner.stopped import FileRefused, ProcessCrashed
 
 log = logging.getLogger(__name__)
 LONGEST_TEXT, LONGEST_REASON, LONGEST_TRACE = 4_000, 100, 100_000

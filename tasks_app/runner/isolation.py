@@ -41,7 +41,7 @@ from tasks_app.runner.pipe import (
     order_of,
     send,
 )
-from tasks_app.runner.stopped import AgentCrashed
+from tasks_app.runner.stopped import ProcessCrashed
 
 log = logging.getLogger(__name__)
 LOOK = 0.1
@@ -64,10 +64,6 @@ class AgentRaised(Exception):
 def is_transient_there(error: Exception) -> bool:
     """Return whether the child process judged that another attempt may succeed."""
     return isinstance(error, AgentRaised) and error.transient
-
-
-class ProcessCrashed(AgentCrashed):
-    """The process of an agent ended before the agent did: by a signal, or by an exit."""
 
 
 class NotStarted(Exception):

@@ -25,6 +25,10 @@ class AgentCrashed(Exception):
     """The agent ended its process, or raised an exception that ends a thread, a loop or a process: SystemExit."""
 
 
+class ProcessCrashed(AgentCrashed):
+    """The process of an agent ended before the agent did: by a signal, or by an exit."""
+
+
 def exception_of(error: BaseException) -> Exception:
     """Return the error of an agent as an Exception: AgentCrashed in place of one that would end a thread or process."""
     if isinstance(error, Exception):

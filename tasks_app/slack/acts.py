@@ -9,12 +9,12 @@ from django.db import transaction
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
+from tasks_app.hints import DueRows, hints
 from tasks_app.models import SlackQuestion
 from tasks_app.models.states import SlackQuestionState
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.slack.questions import move_rows
-from tasks_app.slack.responder import responder
 
 Act = Callable[[str, Operator], None]
 
@@ -24,14 +24,14 @@ def send_again(question_id: str, by: Operator) -> None:
     now = clock.now()
     columns = {"due_at": now, "created_at": now, "over_at": None, "failures": 0, "problem": ""}
     bridge.do(Do(partial(_move, question_id, by, "send_again", SlackQuestionState.REPLYING, columns)))
-    responder.wake()
+    hints.due(DueRows.QUESTIONS)
 
 
 def drop(question_id: str, by: Operator) -> None:
     """Drop a question, so that nothing more is sent, and the next one of its thread comes. Raises ActRefused."""
     columns = {"due_at": None, "over_at": clock.now(), "text": "", "files": "", "reply": ""}
     bridge.do(Do(partial(_move, question_id, by, "drop", SlackQuestionState.DROPPED, columns)))
-    responder.wake()
+    hints.due(DueRows.QUESTIONS)
 
 
 def _move(question_id: str, by: Operator, verb: str, state: SlackQuestionState, columns: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import httpx
 from django.conf import settings
 from msgspec import Struct
 
-from a2a.dialects.params import write_base64
+from a2a.params import write_base64
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.outbound import dialling as outbound
 from tasks_app.outbound.bodies import UNCOMPRESSED, TooLarge, read_body

@@ -8,6 +8,7 @@ from functools import partial
 from django.conf import settings
 
 from tasks_app.event_log.rounds import Rounds
+from tasks_app.hints import DueRows
 from tasks_app.slack import questions
 from tasks_app.slack.answering import Ask, answer
 from tasks_app.slack.lane import ask
@@ -15,10 +16,10 @@ from tasks_app.slack.web_api import WebApi
 
 
 class Responder(Rounds):
-    """The responder of this process. No hints begin its rounds: the door wakes it when it has stored an event."""
+    """The responder of this process."""
 
     def __init__(self) -> None:
-        super().__init__("questions from Slack", self.begin_turns)
+        super().__init__(DueRows.QUESTIONS, self.begin_turns)
         self.turns: dict[asyncio.Task[None], int] = {}
         """The questions that are answered, with their workspaces."""
         self.api = WebApi()

@@ -3,21 +3,19 @@
 A door gives its Call to receiving.receive(), or to handling.handle(), and sends the Reply in its own frames.
 """
 
-import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from msgspec import Struct, UnsetType
 
 from a2a.choice import Endpoint
-from a2a.dialects.params import write_time
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Failure, Id, Wrapping, wrap
-from a2a.errors import Error, Internal, InvalidKey, Unavailable
+from a2a.errors import Error, InvalidKey
 from a2a.language import Language, Spelling
+from a2a.params import write_time
 from tasks_app import clock
 from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers.access import Caller
@@ -25,20 +23,14 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
-from tasks_app.database.errors import MAY_PASS, log_error
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
-from tasks_app.log_fields import words_of
 from tasks_app.masking import mask_id
-from tasks_app.transports.error_log import fields_of
 from tasks_app.transports.keys import CheckAgain, Proof, authenticate, check_again, find_again
+from tasks_app.transports.streams import Stream
+from tasks_app.transports.waiting import LateAnswer
 
-if TYPE_CHECKING:
-    from tasks_app.transports.streams import Stream
-    from tasks_app.transports.waiting import LateAnswer
-
-log = logging.getLogger(__name__)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 """The form of a caller's own id of a call."""
 SMALL = 16_384
@@ -169,8 +161,8 @@ class Reply(Struct, kw_only=True):
     request_id: str
     wrapping: Wrapping
     payload: Encoded | None = None
-    stream: "Stream | None" = None
-    late: "LateAnswer | None" = None
+    stream: Stream | None = None
+    late: LateAnswer | None = None
     error: Error | None = None
     """The error in the payload."""
     status: int = 200
@@ -201,21 +193,3 @@ def early_failure(
         if language.dates_errors:
             date(error)
     return wrapping.failure(error, language, status)
-
-
-def fault(exchange: OpenExchange, cause: Exception) -> Error:
-    """Log the cause of a fault, and return the error for its caller.
-
-    The reference is the id of the exchange, by which operators find the call.
-    """
-    reference = exchange.row.id
-    fields = fields_of(exchange, words_of(cause), reference=reference)
-    return fault_with(f"exchange {exchange.row.id} failed", cause, reference, fields)
-
-
-def fault_with(what: str, cause: Exception, reference: str, fields: Mapping[str, str | None] | None = None) -> Error:
-    """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon."""
-    log_error(log, cause, "%s, reference %s", what, reference, fields=fields)
-    if isinstance(cause, MAY_PASS):
-        return Unavailable(reference=reference)
-    return Internal(reference=reference)

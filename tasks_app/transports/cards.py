@@ -13,8 +13,8 @@ from django.views.decorators.csrf import csrf_exempt
 
 from a2a import languages
 from a2a.answers import CardAnswer
+from a2a.card_choice import CardFile, card_encoder, card_languages
 from a2a.dialects import adr, v0_2
-from a2a.dialects.card_choice import CardFile, card_encoder, card_languages
 from a2a.dialects.schemas import adr as adr_schemas
 from a2a.dialects.schemas import zone
 from a2a.errors import InvalidRequest, UnknownAgent

@@ -6,8 +6,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from a2a import discovery, languages
+from a2a import languages
 from a2a.answers import Description
+from a2a.dialects import discovery
 from a2a.requests import Describe
 from tasks_app.transports.call import Call
 from tasks_app.transports.enveloped import View

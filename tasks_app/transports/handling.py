@@ -29,11 +29,13 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, cost_of, perform, wait_on
-from tasks_app.transports.call import Call, Reply, date, fault
+from tasks_app.transports.call import Call, Reply, date
 from tasks_app.transports.chunk_streams import ChunkStream
+from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.error_log import log_error
+from tasks_app.transports.faults import fault
 from tasks_app.transports.meaning import Meaning, Selection, read_or_charge
-from tasks_app.transports.refusing import leave, take_back_cancellation
+from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
 

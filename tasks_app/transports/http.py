@@ -26,7 +26,8 @@ from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.refusals import close_refused
 from tasks_app.limits.rate_limits import limits
 from tasks_app.masking import mask_id
-from tasks_app.transports.call import REQUEST_ID, Call, early_failure, fault_with
+from tasks_app.transports.call import REQUEST_ID, Call, early_failure
+from tasks_app.transports.faults import fault_with
 
 Response = TypeVar("Response", bound=HttpResponseBase)
 WIDEST = "A2A_BODY_BYTES"

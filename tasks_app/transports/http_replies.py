@@ -20,9 +20,9 @@ from a2a.documents import Encoded, Pieces
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compress
+from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.http import add_headers, add_limits, answer, headers_of
 from tasks_app.transports.receiving import Batch
-from tasks_app.transports.refusing import take_back_cancellation
 from tasks_app.transports.streams import End as StreamEnd
 from tasks_app.transports.streams import Page, Stream
 from tasks_app.transports.waiting import Unfinished

@@ -18,10 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a import languages
-from a2a.dialects.params import Whole, check
 from a2a.envelopes import Member
 from a2a.envelopes.body import read_json
 from a2a.errors import InvalidRequest, ParseError, TaskNotFound, TooManyCalls
+from a2a.params import Whole, check
 from a2a.requests import SubscribeToTask
 from a2a.sse import last_seen
 from a2a.states import TERMINAL, TaskState

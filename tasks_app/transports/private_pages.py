@@ -23,8 +23,9 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.rate_limits import limits
 from tasks_app.operations import Context, authorize, cost_of, perform
-from tasks_app.transports.call import Call, fault
+from tasks_app.transports.call import Call
 from tasks_app.transports.error_log import log_refusal
+from tasks_app.transports.faults import fault
 from tasks_app.transports.http import add_headers, add_limits, call_of
 
 REFUSALS = {kind: cell.status for kind, cell in COLUMN.items() if cell.status != 200} | {

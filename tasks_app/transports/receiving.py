@@ -20,13 +20,13 @@ from a2a.requests import ListTasks
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
+from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.handling import handle
 from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import (
     EarlyChoice,
     refuse_stranger,
     refuse_unreadable,
-    take_back_cancellation,
 )
 
 BATCH_BYTES = 4_000_000

@@ -1,18 +1,15 @@
-"""Calls that no operation performs: of strangers, with bodies that cannot be read, of callers who have left, and those
-that the end of the server cuts short."""
+"""Calls that no operation performs: of strangers, with bodies that cannot be read, and of callers who have left."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 from django.db import DatabaseError, InterfaceError
 
 from a2a.envelopes import Failure, Wrapping
-from a2a.errors import Error, TooManyCalls, Unauthenticated, Unavailable
+from a2a.errors import Error, TooManyCalls, Unauthenticated
 from a2a.language import Language, Method
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.schemes import token_url
 from tasks_app.callers.scopes import scopes_of
-from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import close_refused
@@ -20,9 +17,9 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft
-from tasks_app.operations.waiting import RETRY_SECONDS
-from tasks_app.transports.call import Call, Reply, early_failure, fault
+from tasks_app.transports.call import Call, Reply, early_failure
 from tasks_app.transports.error_log import log_refusal
+from tasks_app.transports.faults import fault
 
 EarlyChoice = tuple[Language, Sequence[Method]]
 """The language of calls without a caller, and their methods."""
@@ -34,19 +31,6 @@ def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
     exchange.end("left", status=None)
     recorder.close(exchange)
     return Reply(request_id=exchange.request_id, wrapping=wrapping)
-
-
-def take_back_cancellation() -> Unavailable | None:
-    """Return the error for a call that was cancelled because the server ends. Its asyncio task goes on and can answer.
-
-    Return None for any other cancellation, which must be raised again. The server waits two seconds for calls that are
-    under way, and then cancels them. A call that waits for a database that hangs takes longer.
-    """
-    task = asyncio.current_task()
-    if not readers.draining or task is None:
-        return None
-    task.uncancel()
-    return Unavailable(retry_after=RETRY_SECONDS)
 
 
 async def refuse_unreadable(

@@ -15,14 +15,14 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.hints import DueRows, hints
 from tasks_app.limits import strangers
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.slack import arrivals, workspaces
 from tasks_app.slack.extra import is_on
-from tasks_app.slack.responder import responder
 from tasks_app.slack.signing import SIGNATURE, TIMESTAMP, is_signed
 from tasks_app.slack.workspaces import Installation
-from tasks_app.transports.call import fault
+from tasks_app.transports.faults import fault
 from tasks_app.transports.http import Refusal, body_of, call_of, find_origin, over_limit, refuse
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ async def _receive(
             exchange.is_change = await arrivals.store(reading.question, home) is not None
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
             raise _fault(request, error, exchange) from None
-        responder.wake()
+        hints.due(DueRows.QUESTIONS)
     return _end(exchange, HttpResponse(reading.body, status=reading.status, content_type=reading.media))
 
 

@@ -26,7 +26,7 @@ from tasks_app.files import with_links
 from tasks_app.limits.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
-from tasks_app.transports.call import fault
+from tasks_app.transports.faults import fault
 from tasks_app.transports.keys import KEY_SECONDS, CheckAgain
 
 

@@ -5,8 +5,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
 
-from a2a.dialects.params import write_time
 from a2a.errors import RateLimited
+from a2a.params import write_time
 from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.api_keys import digests_of

@@ -16,10 +16,10 @@ from tasks_app.files import with_links
 from tasks_app.limits.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
-from tasks_app.transports.call import fault
+from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.error_log import log_error
+from tasks_app.transports.faults import fault
 from tasks_app.transports.keys import KEY_SECONDS, CheckAgain, has_ended, rest_of
-from tasks_app.transports.refusing import take_back_cancellation
 
 
 class Unfinished(Exception):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from tasks_app.models import RelayedTask
-from tasks_app.relays.registration import RelayOptions
+from tasks_app.relays.options import RelayOptions
 from tasks_app.upkeep.routine import Routine
 
 STOP_LOOK = 0.25

@@ -12,7 +12,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import MakeBody, body_of
 from tasks_app.event_log.moves import set_state
-from tasks_app.hints import hints
+from tasks_app.hints import DueRows, hints
 from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
@@ -42,7 +42,7 @@ def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str],
 def give_up(delivery_id: str, by: Operator) -> None:
     """Give up a waiting delivery, so that the next one of its webhook is tried. Raises ActRefused."""
     bridge.do(Do(partial(_act_under_lock, _give_up, delivery_id, by)))
-    hints.due()
+    hints.due(DueRows.DELIVERIES)
 
 
 def disable(webhook_id: str, by: Operator) -> None:

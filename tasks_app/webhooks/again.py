@@ -14,7 +14,7 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.moves import set_state
-from tasks_app.hints import hints
+from tasks_app.hints import DueRows, hints
 from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Operator, record_acts, state_changes
@@ -34,7 +34,7 @@ class Answer(Struct, frozen=True):
 def send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     """Set deliveries waiting again; each webhook gets its own in the order of events. Return an answer for each id."""
     answers = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)), by)))
-    hints.due()
+    hints.due(DueRows.DELIVERIES)
     return answers
 
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
-from tasks_app.hints import hints
+from tasks_app.hints import DueRows, hints
 from tasks_app.models import Receiver, Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
@@ -44,7 +44,7 @@ def record_answer(owner_id: int, site: str, problem: str) -> None:
 def agree(receiver_id: str, by: Operator) -> None:
     """Agree for a receiver, without an end, and make its deliveries due. Raises ActRefused."""
     bridge.do(Do(partial(_act, _agree, receiver_id, by)))
-    hints.due()
+    hints.due(DueRows.DELIVERIES)
 
 
 def forget(receiver_id: str, by: Operator) -> None:

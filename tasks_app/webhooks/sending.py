@@ -25,7 +25,7 @@ from tasks_app.database.errors import log_error, log_failure
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
-from tasks_app.hints import hints
+from tasks_app.hints import DueRows, hints
 from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.outbound import dialling as outbound
 from tasks_app.outbound.resolving import sending
@@ -75,7 +75,7 @@ class Sender:
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._run, args=(self.loop,), name="deliveries", daemon=True)
         self.thread.start()
-        hints.on_due(self.wake)
+        hints.on_due(DueRows.DELIVERIES, self.wake)
 
     def wake(self) -> None:
         """Say that there may be a delivery to send. Any thread may call this."""
@@ -85,7 +85,7 @@ class Sender:
 
     def drain(self) -> None:
         """Lease no more webhooks."""
-        hints.forget_due(self.wake)
+        hints.forget_due(DueRows.DELIVERIES, self.wake)
         self.stopping = True
         self.wake()
 

@@ -1,12 +1,9 @@
-"""Carriers bring the bytes of a call to the execution zone, and those of the answer back. A2A_EXECUTION chooses one."""
+"""Carriers bring the bytes of a call to the execution zone, and those of the answer back."""
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Protocol
-
-from django.conf import settings
 
 SECONDS = 30.0
 """The most time for one call."""
@@ -38,31 +35,3 @@ class Carrier(Protocol):
 async def call_in_thread(function: Callable[[bytes], bytes], body: bytes) -> bytes:
     """Return the answer of a function that blocks. Calls that find no thread wait in order."""
     return await asyncio.get_running_loop().run_in_executor(THREADS, function, body)
-
-
-def carrier() -> Carrier:
-    """Return the carrier of this deployment. It keeps its connections from call to call."""
-    return _carrier(
-        settings.A2A_EXECUTION, settings.A2A_EXECUTION_KEY, settings.A2A_ZONE_QUEUE, settings.A2A_ZONE_SECRET
-    )
-
-
-@lru_cache(maxsize=1)
-def _carrier(place: str, key: str, queue: str, secret: str) -> Carrier:
-    match place.partition(":")[0]:
-        case "in-process":
-            from tasks_app.zones.in_process import InProcess
-
-            return InProcess(key)
-        case "queue":
-            from tasks_app.zones.queue import Queue
-
-            return Queue(queue, secret, key)
-        case "agentcore":
-            from tasks_app.zones.agentcore import AgentCore
-
-            return AgentCore(place.partition(":")[2])
-        case _:
-            from tasks_app.zones.https import Https
-
-            return Https(place, key)

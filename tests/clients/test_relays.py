@@ -10,7 +10,8 @@ from a2a.requests import CancelTask, GetTask
 from tasks_app.models import Event, RelayedTask
 from tasks_app.process import services
 from tasks_app.relays import remotes
-from tasks_app.relays.registration import RelayOptions, agent_of
+from tasks_app.relays.options import RelayOptions
+from tasks_app.relays.registration import agent_of
 from tests.clients.environments import reference_servers
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of

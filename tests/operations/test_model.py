@@ -37,7 +37,7 @@ from a2a.states import TaskState
 from tasks_app import clock, models
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import NEWER_MESSAGE, Appended, Renew, claim, recover, renew
-from tasks_app.hints import Reached, hints
+from tasks_app.hints import DueRows, Reached, hints
 from tasks_app.runner.retries import Attempt, Verdict, judge_error, judge_interruption, judge_release
 from tasks_app.upkeep import leases
 from tests.conftest import Person, replayed
@@ -143,7 +143,7 @@ class Story(Callers):
         for task in self.tasks:
             hints.notify([Reached(task.id, task.last, task.state.value)] * 2)
         hints.offer()
-        hints.due()
+        hints.due(DueRows.DELIVERIES)
         if not self.among(waits=True):
             assert claim(wish(2, worker, ("tireless",))) == []
         if not self.among(lapsed=True):

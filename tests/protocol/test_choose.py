@@ -2,8 +2,8 @@
 
 import pytest
 
+from a2a.card_choice import CardFile, Form, card_encoder, hybrid_card
 from a2a.dialects import v0_2, v0_3, v1_0
-from a2a.dialects.card_choice import CardFile, Form, card_encoder, hybrid_card
 from a2a.language import Dialect
 from tests.protocol.speaking import BY_VERSION, choose, refused, wire
 from tests.wire.values import CARD

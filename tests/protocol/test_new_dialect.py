@@ -16,11 +16,11 @@ from a2a.dialects import {base}
 
 DIALECT = replace({base}.DIALECT, name="a2a-{version}", version="{version}")
 """
-IMPORT, LIST = "from a2a.dialects import rest_0_x, v0_2,", "= (v1_0.DIALECT,"
+IMPORT, LIST = "from a2a.dialects import discovery, rest_0_x, v0_2,", "= (v1_0.DIALECT,"
 SEEN = """
 from a2a import cards
 from a2a.choice import version_error
-from a2a.dialects.card_choice import card_encoder
+from a2a.card_choice import card_encoder
 from a2a.envelopes import Member
 from a2a.languages import DIALECTS, ALL
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec import UNSET
 
 from a2a.dialects import v0_3, v1_0
-from a2a.dialects.params import read_base64, read_time, read_whole, write_base64, write_time
 from a2a.errors import InvalidParams
+from a2a.params import read_base64, read_time, read_whole, write_base64, write_time
 from a2a.requests import (
     CancelTask,
     GetExtendedCard,

@@ -9,7 +9,8 @@ from a2a.agents import registry
 from tasks_app.models import Relay
 from tasks_app.relays import remotes
 from tasks_app.relays.credentials import StoredCredentials
-from tasks_app.relays.registration import RelayOptions, agent_of
+from tasks_app.relays.options import RelayOptions
+from tasks_app.relays.registration import agent_of
 from tests.conftest import Server
 
 AddRelay = Callable[..., str]

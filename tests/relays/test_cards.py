@@ -16,7 +16,8 @@ from tasks_app.models import Relay
 from tasks_app.operations import Context
 from tasks_app.operations.choose_agent import choose_agent
 from tasks_app.relays import cards
-from tasks_app.relays.registration import RelayOptions, agent_of, relays
+from tasks_app.relays.options import RelayOptions, relays
+from tasks_app.relays.registration import agent_of
 from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Server
 from tests.relays.conftest import AddRelay

@@ -10,7 +10,7 @@ from django.db import OperationalError
 import tasks_app
 from a2a import errors
 from tasks_app.database.errors import Busy
-from tasks_app.transports.call import fault_with
+from tasks_app.transports.faults import fault_with
 
 ROOMS = ("callers", "database", "event_log", "hints", "models", "operations", "runner")
 """The rooms that perform requests."""

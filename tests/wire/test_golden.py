@@ -12,8 +12,8 @@ import pytest
 
 from a2a import errors
 from a2a.answers import Frame, Result
+from a2a.card_choice import hybrid_card
 from a2a.dialects import v0_2, v0_3, v1_0
-from a2a.dialects.card_choice import hybrid_card
 from a2a.dialects.json import json_0_x, json_1_0
 from a2a.dialects.json.json_1_0 import document, event_document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.agents import agent
-from a2a.dialects.params import write_base64
+from a2a.params import write_base64
 from a2a.run import Run
 from tasks_app import clock, models
 from tasks_app.exchanges.recording import recorder

@@ -7,8 +7,8 @@ from a2a.client.updates import Update
 from a2a.dialects.acp.faults import COLUMN
 from a2a.dialects.acp.values import NOTES, decode_part, encode_message, split_marked
 from a2a.dialects.acp.values import STATES as NAMES
-from a2a.dialects.params import read_time
 from a2a.errors import InvalidParams
+from a2a.params import read_time
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Role, Status, Task

@@ -6,8 +6,8 @@ from a2a.client.answers import SharedStream
 from a2a.client.language import Operation
 from a2a.dialects.acp.streams import STATES
 from a2a.dialects.acp.values import decode_part, encode_part
-from a2a.dialects.params import read_time
 from a2a.errors import InvalidParams
+from a2a.params import read_time
 from a2a.requests import (
     EndSharedStream,
     FollowSharedStream,

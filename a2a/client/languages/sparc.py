@@ -15,7 +15,6 @@ from a2a.client.language import Operation
 from a2a.client.languages import v0_2, v0_3
 from a2a.client.refusals import Numbers, codes_of
 from a2a.dialects.json.json_0_x import decode_state, encode_message
-from a2a.dialects.params import read_time
 from a2a.dialects.sparc.language import DIALECT
 from a2a.dialects.sparc.webhooks import SET
 from a2a.dialects.sparc.workflows import Capabilities
@@ -30,6 +29,7 @@ from a2a.memory import (
     SearchMemory,
     StoreMemory,
 )
+from a2a.params import read_time
 from a2a.requests import CreatePushConfig, Priority, Request, SendMessage, StreamMessage
 from a2a.types import Json
 from a2a.workflows import (

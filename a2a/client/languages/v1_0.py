@@ -7,10 +7,10 @@ from a2a.client.cards import decode_card
 from a2a.client.language import ClientLanguage, Operation
 from a2a.client.reading import Form, config
 from a2a.dialects.json.json_1_0 import ROLES_BACK, STATES, decode_part, decode_state, encode_message
-from a2a.dialects.params import write_time
 from a2a.dialects.v1_0 import DIALECT, ROUTES
 from a2a.extensions import HEADER
 from a2a.language import VERSION_HEADER
+from a2a.params import write_time
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,

@@ -24,13 +24,13 @@ from a2a.dialects.acp.values import (
     time_of,
 )
 from a2a.dialects.json.json_1_0 import document, event_of
-from a2a.dialects.params import Text, check, read_id, read_whole, rule, write_time
 from a2a.dialects.webhook_fields import MAX_URL, SIGNING_SCHEME, Url, check_secret
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.language import Method, Push
 from a2a.notices import Notice, filter_of, names_of, notices_of
+from a2a.params import Text, check, read_id, read_whole, rule, write_time
 from a2a.requests import CreatePushConfig, FollowTask
 from a2a.states import QUIET
 from a2a.types import Json, Message, PushConfig, Status

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from a2a.answers import Result
 from a2a.dialects.acp.following import NOTIFICATION
-from a2a.dialects.params import TIME, Text, check, read_id, read_time, rule
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.notices import Notice
+from a2a.params import TIME, Text, check, read_id, read_time, rule
 from a2a.requests import NotifyOfTask
 from a2a.types import Json
 

@@ -8,9 +8,9 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a.answers import Result
 from a2a.dialects.acp.tasks import Message, MessageParams, message_in
 from a2a.dialects.acp.values import decode_message, encode_part
-from a2a.dialects.params import Text, check, or_empty, read_id, read_whole, rule, write_time
 from a2a.errors import InvalidParams
 from a2a.language import Method
+from a2a.params import Text, check, or_empty, read_id, read_whole, rule, write_time
 from a2a.requests import EndSharedStream, FollowSharedStream, SendChunk, SendToSharedStream, StartSharedStream
 from a2a.shared_streams import ChunkDocument, ChunkReceipt, ChunkRole, SharedStreamDocument, SharedStreamState
 from a2a.types import Json

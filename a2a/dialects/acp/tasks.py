@@ -8,9 +8,9 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a.answers import Answer
 from a2a.dialects.acp.values import ENCODINGS, KINDS, ROLES, STATES, decode_message, encode_task
 from a2a.dialects.json.members import MAX_PARTS
-from a2a.dialects.params import TIME, Text, check, read_id, rule
 from a2a.errors import InvalidParams
 from a2a.language import Method
+from a2a.params import TIME, Text, check, read_id, rule
 from a2a.requests import CancelTask, GetTask, Priority, SendMessage
 from a2a.types import Json
 

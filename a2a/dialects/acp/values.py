@@ -12,9 +12,9 @@ from msgspec import UNSET
 
 from a2a.dialects.json.json_1_0 import decode_task
 from a2a.dialects.json.members import MAX_PARTS
-from a2a.dialects.params import read_base64, read_time, write_base64, write_time
 from a2a.documents import TaskDocument
 from a2a.errors import InvalidParams
+from a2a.params import read_base64, read_time, write_base64, write_time
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Task
 

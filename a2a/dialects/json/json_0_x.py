@@ -3,9 +3,9 @@
 from typing import assert_never
 
 from a2a.dialects.json.members import artifact_members, message_members, message_of
-from a2a.dialects.params import read_base64, write_base64, write_time
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
+from a2a.params import read_base64, write_base64, write_time
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 

@@ -7,11 +7,11 @@ import orjson
 from msgspec import UNSET
 
 from a2a.dialects.json.members import artifact_members, message_members, message_of
-from a2a.dialects.params import camel_names, read_base64, read_time, write_base64, write_time
 from a2a.documents import EventDocument, EventKind, TaskDocument, quote
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, status_of
 from a2a.mistakes import not_json
+from a2a.params import camel_names, read_base64, read_time, write_base64, write_time
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a.dialects.json.json_0_x import STATES
-from a2a.dialects.params import camel_names, read_number
 from a2a.errors import Error, InvalidParams
+from a2a.params import camel_names, read_number
 from a2a.states import TaskState
 from a2a.types import Json
 

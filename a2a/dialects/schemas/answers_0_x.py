@@ -5,7 +5,6 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType, field
 
 from a2a.dialects.json.json_0_x import STATES
-from a2a.dialects.params import rule
 from a2a.dialects.schemas.values import (
     About,
     Base64,
@@ -19,6 +18,7 @@ from a2a.dialects.schemas.values import (
     Violation,
     one_of,
 )
+from a2a.params import rule
 from a2a.types import Json, Role
 
 # ------------------------------------------------------------------- tasks

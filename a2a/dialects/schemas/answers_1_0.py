@@ -6,7 +6,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects.json.json_1_0 import ROLES, STATES
 from a2a.dialects.json.security import MEMBERS
-from a2a.dialects.params import rule
 from a2a.dialects.schemas.values import (
     About,
     Base64,
@@ -20,6 +19,7 @@ from a2a.dialects.schemas.values import (
     Violation,
     one_of,
 )
+from a2a.params import rule
 from a2a.types import Json
 
 # ------------------------------------------------------------------- tasks

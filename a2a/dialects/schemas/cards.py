@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType, field
 
 from a2a.dialects.json.security import MEMBERS
-from a2a.dialects.params import rule
 from a2a.dialects.schemas import answers_0_x, answers_1_0
 from a2a.dialects.schemas.values import OAuthFlows
+from a2a.params import rule
 
 
 class HybridScheme(answers_1_0.SecurityScheme, kw_only=True):

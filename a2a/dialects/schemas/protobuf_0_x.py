@@ -5,11 +5,11 @@ from typing import Annotated
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects.json.protobuf_0_x import PROTO_STATES
-from a2a.dialects.params import INT32, Base64, Text, rule, whole
 from a2a.dialects.schemas import answers_0_x as kind
 from a2a.dialects.schemas import answers_1_0
 from a2a.dialects.schemas.values import Closed, Count, Instant, Texts, one_of
 from a2a.dialects.webhook_fields import ConfigId, Credentials, Header, Scheme, Url
+from a2a.params import INT32, Base64, Text, rule, whole
 from a2a.types import Json
 
 # ---------------------------------------------------------------- requests

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a.dialects.params import rule
+from a2a.params import rule
 from a2a.types import Json
 
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a.dialects.params import Text
 from a2a.dialects.schemas.adr import complete
+from a2a.params import Text
 from a2a.types import Json
 
 KEY = r"^[A-Za-z0-9._:-]{1,128}$"

@@ -7,10 +7,10 @@ from msgspec import Struct
 from a2a.batches import BatchInput, ExecuteBatch, Optimization
 from a2a.dialects import v0_2, v0_3
 from a2a.dialects.json.json_0_x import decode_message
-from a2a.dialects.params import Text, check, read_whole, rule
 from a2a.dialects.schemas import answers_0_x as types
 from a2a.errors import InvalidParams
 from a2a.language import Method
+from a2a.params import Text, check, read_whole, rule
 from a2a.types import Json
 
 OPTIMIZATIONS: tuple[Optimization, ...] = get_args(Optimization)

@@ -6,7 +6,6 @@ import orjson
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.answers import Result
-from a2a.dialects.params import INT32, Text, check, or_empty, read_whole, rule, write_time
 from a2a.language import Method
 from a2a.memory import (
     DeleteMemory,
@@ -18,6 +17,7 @@ from a2a.memory import (
     SearchMemory,
     StoreMemory,
 )
+from a2a.params import INT32, Text, check, or_empty, read_whole, rule, write_time
 from a2a.types import Json
 
 MAX_PAGE = 100

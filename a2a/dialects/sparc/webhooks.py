@@ -6,9 +6,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.dialects import v0_2
-from a2a.dialects.params import check
 from a2a.dialects.webhook_fields import OldAuthenticationParams, OldConfigParams, require
 from a2a.dialects.webhooks import decode_old_config
+from a2a.params import check
 from a2a.requests import CreatePushConfig
 
 SET = "tasks/pushNotificationConfig/set"

@@ -1,6 +1,6 @@
 """The page of methods, generated from the requests, the dialects that decode them and the operations."""
 
-from a2a import discovery
+from a2a.dialects import discovery
 from a2a.language import Dialect
 from a2a.languages import ALL, DIALECTS
 from a2a.requests import Request

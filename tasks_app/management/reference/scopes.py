@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from a2a import discovery
 from a2a.descriptions.openapi import Place
+from a2a.dialects import discovery
 from a2a.languages import DIALECTS
 from a2a.requests import Request
 from tasks_app.callers.scopes import ACP, OWN, Right

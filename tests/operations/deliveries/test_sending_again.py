@@ -89,7 +89,7 @@ def test_a_selection_reaches_each_webhook_in_the_order_of_the_events(
 def test_nothing_is_due_before_the_whole_selection_waits(
     dead: list[str], there: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks_app.webhooks.again.hints.due", pump)
+    monkeypatch.setattr("tasks_app.webhooks.again.hints.due", lambda kind: pump())
     send_again(dead, OPS)
     assert len(there.got) == len(dead)
     for path in PATHS:

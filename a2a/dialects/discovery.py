@@ -11,9 +11,9 @@ from msgspec import Struct
 from a2a.answers import Description
 from a2a.choice import Row, by_method
 from a2a.dialects.errors_1_0 import COLUMN
-from a2a.dialects.params import check, or_empty
 from a2a.errors import Error, InvalidParams
 from a2a.language import Language, Method
+from a2a.params import check, or_empty
 from a2a.requests import Describe
 from a2a.types import Json
 
