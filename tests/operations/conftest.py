@@ -7,6 +7,7 @@ import pytest
 
 from tasks_app import clock
 from tasks_app.upkeep.processes import process_row
+from tests.conftest import PATIENCE
 from tests.support.receiver import Receiver, receiver
 
 
@@ -34,3 +35,10 @@ def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
     monkeypatch.setattr(process_row, "gap", "")
     monkeypatch.setattr(process_row, "lag", None)
+
+
+@pytest.fixture
+def isolation(settings: Any) -> None:
+    """Let calls wait longer for isolated agents of tests: each process imports the tests, which takes a busy machine
+    seconds."""
+    settings.A2A_WAIT_SECONDS = PATIENCE

@@ -120,6 +120,7 @@ def fails_strangely_apart(run: Run, how: str) -> None:
     raise strange(how)
 
 
+@pytest.mark.usefixtures("isolation")
 @pytest.mark.parametrize("how", STRANGE)
 @pytest.mark.parametrize(
     "name", ["fails-strangely", "fails-strangely-in-a-thread", "quick-fails-strangely", "fails-strangely-apart"]

@@ -112,6 +112,7 @@ def is_failed_with_a_reference(task: Any) -> bool:
 FORMS = ["crashes", "crashes-in-a-thread", "crashes-apart", "crashes-apart-without-a-loop", "crashes-quickly"]
 
 
+@pytest.mark.usefixtures("isolation")
 @pytest.mark.parametrize("how", CRASHES)
 @pytest.mark.parametrize("name", FORMS)
 def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name: str, how: str) -> None:
