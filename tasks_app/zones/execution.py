@@ -7,6 +7,8 @@ import random
 import orjson
 
 from a2a import errors
+from a2a.client.bodies import check_values
+from a2a.client.errors import InvalidResponse
 from a2a.run import Failure, Retry
 from a2a.types import Json
 from tasks_app.masking import mask_text
@@ -45,8 +47,11 @@ async def call(carrier: Carrier, method: str, params: Json, rpc_id: str) -> Json
 def result_of(body: bytes, rpc_id: str) -> Json:
     """Return the result in an answer. Raises NoAnswer for what is no answer to this call, Failure and Retry."""
     try:
+        check_values(body, "")
         answer = orjson.loads(body)
         error, result, id = answer.get("error"), answer.get("result"), answer["id"]
+    except InvalidResponse as problem:
+        raise NoAnswer(problem.what) from None
     except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
         raise NoAnswer("the answer is not JSON-RPC 2.0") from None
     if isinstance(error, dict) and "result" not in answer:

@@ -13,6 +13,7 @@ from kombu import Connection, Producer
 from kombu import Queue as BrokerQueue
 
 from a2a import errors
+from a2a.client.bodies import MOST_VALUES
 from a2a.run import Failure, Retry
 from tasks_app import models
 from tasks_app.exchanges.recording import recorder
@@ -246,6 +247,15 @@ def test_a_call_without_an_answer_is_sent_again_as_it_was(wrong: Any) -> None:
     assert result(script) == RIGHT["result"]
     assert len(set(script.bodies)) == 1
     assert len(script.bodies) == 2
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_an_answer_of_very_many_values_is_not_parsed(caplog: pytest.LogCaptureFixture) -> None:
+    values = orjson.Fragment(b"[" + b"[]," * MOST_VALUES + b"[]]")
+    script = Script(RIGHT | {"more": values}, RIGHT)
+    assert result(script) == RIGHT["result"]
+    assert len(script.bodies) == 2
+    assert f"the answer has more than {MOST_VALUES} JSON values" in caplog.text
 
 
 @pytest.mark.usefixtures("no_pause")
