@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Self
 
+import msgspec
 import orjson
 from django.db import connection
 from django.db.models import Q, QuerySet, Value
@@ -28,6 +29,8 @@ SPAN = 500
 """Entries that a search looks at for one page."""
 PAGE_BYTES = 1_000_000
 """Bytes of data after which a page of a search ends. A single entry may have more."""
+TOO_LARGE = 2**63
+"""The whole number from which on SQLite reads one in JSON as a float."""
 
 
 class ReadMemory(Work[MemoryDocument | None], Struct, frozen=True, kw_only=True):
@@ -134,6 +137,8 @@ def _with_value(ids: Sequence[int], request: SearchMemory) -> list[int]:
             # SQLite gives the numbers 1 and 0 for true and false, so the type tells them apart.
             kinds = {bool: [str(value).lower()] * 2, str: ["text"] * 2, type(None): ["null"] * 2}
             types = kinds.get(type(value), ["integer", "real"])
+            if isinstance(value, int) and abs(value) >= TOO_LARGE:
+                value = float(value)
             cursor.execute(_FIELD_SQLITE, [orjson.dumps(ids).decode(), path, path, *types, value])
         return [id for (id,) in cursor.fetchall()]
 
@@ -156,10 +161,10 @@ def _token(namespace: str, key: str) -> str:
 
 def _decode(token: str, namespace: str | None) -> tuple[str, str]:
     try:
-        first, key = orjson.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except ValueError:
-        first = key = None
-    is_ours = isinstance(first, str) and isinstance(key, str) and "\0" not in first + key
-    if not is_ours or namespace not in (None, first):
+        first, key = msgspec.json.decode(urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=tuple[str, str])
+        is_ours = "\0" not in first + key and namespace in (None, first)
+    except (ValueError, msgspec.DecodeError):
+        is_ours = False
+    if not is_ours:
         raise InvalidParams(("cursor", "is not the cursor of this list"))
     return first, key

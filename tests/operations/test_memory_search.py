@@ -27,7 +27,7 @@ def test_a_list_has_pages_and_a_prefix(owner: Person) -> None:
         if not (token := page.next_page_token):
             break
     assert names == [f"a%{number}" for number in range(7)]
-    for wrong in ("?", "e30", "WyJvdGhlciIsImsiXQ", "WyJcdTAwMDAiLCJrIl0"):
+    for wrong in ("?", "e30", "NQ", "bnVsbA", "WyJvdGhlciIsImsiXQ", "WyJcdTAwMDAiLCJrIl0"):
         with refused("cursor"):
             keys(owner, page_token=wrong)
 
@@ -50,6 +50,7 @@ def test_a_search_finds_values_of_fields(owner: Person) -> None:
     put(owner, "spec", SPEC)
     put(owner, "other", {"phase": "refinement", "done": True, "count": 1, "deep": {"er": {"x y": 1.5}}, "none": None})
     put(owner, "plain", "specification")
+    put(owner, "large", {"count": 2**64 - 1})
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"field": "phase", "value": "specification"}, ["spec"]),
         ({"field": "requirements", "value": "auth"}, ["spec"]),
@@ -58,6 +59,8 @@ def test_a_search_finds_values_of_fields(owner: Person) -> None:
         ({"field": "done", "value": 1}, []),
         ({"field": "count", "value": 1}, ["other"]),
         ({"field": "count", "value": True}, []),
+        ({"field": "count", "value": 2**64 - 1}, ["large"]),
+        ({"field": "count", "value": -(2**63)}, []),
         ({"field": "count", "value": "1"}, []),
         ({"field": "deep.er.x y", "value": 1.5}, ["other"]),
         ({"field": "deep", "value": 1.5}, []),
