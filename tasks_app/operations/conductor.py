@@ -66,8 +66,8 @@ class Conductor(Rounds):
         for row in due:
             if row.owner_id not in limited and not await self._take(row):
                 limited.add(row.owner_id)
-        if len(due) == AT_ONCE:
-            self.wakeup.set()  # Others may be due behind these.
+        if ended or len(due) == AT_ONCE:
+            self.wakeup.set()  # There may be more behind these.
         return ended + len(due)
 
     async def _take(self, row: Workflow) -> bool:

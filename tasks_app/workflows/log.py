@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import orjson
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Exists, OuterRef
 from msgspec import Struct
 
 from a2a.errors import InvalidParams, PhaseRefused, RateLimited, WorkflowNotFound
@@ -175,21 +176,13 @@ def add_task(workflow_id: str, phase: Phase, task_id: str, agent: str, *, is_exe
 def ended_tasks(most: int, workflow_id: str | None = None) -> list[tuple[int, str]]:
     """Return tasks of phases that have ended, and whose ends are not written: their keys and task ids.
 
-    A task that was deleted has ended.
+    A task that was deleted has ended. Those of executions come first, because their workflows wait for them.
     """
-    rows = PhaseTask.objects.filter(ended_at__isnull=True)
+    unfinished = Task.objects.filter(pk=OuterRef("task_id")).exclude(state__in=TERMINAL)
+    rows = PhaseTask.objects.filter(~Exists(unfinished), ended_at__isnull=True)
     if workflow_id is not None:
         rows = rows.filter(workflow_id=workflow_id)
-    places = dict(rows.order_by("pk").values_list("task_id", "pk"))
-    ids = list(places)
-    ended = [task_id for first in range(0, len(ids), most) for task_id in _ended_of(ids[first : first + most])]
-    return [(places[task_id], task_id) for task_id in ended][:most]
-
-
-def _ended_of(ids: list[str]) -> list[str]:
-    """Return those of the tasks that have ended, or are deleted."""
-    states = dict(Task.objects.filter(pk__in=ids).values_list("pk", "state"))
-    return [task_id for task_id in ids if task_id not in states or states[task_id] in TERMINAL]
+    return list(rows.order_by("-is_executed", "pk").values_list("pk", "task_id")[:most])
 
 
 def settle(key: int, state: TaskState, artifacts: str | None) -> bool:
