@@ -199,8 +199,8 @@ def check(head: SharedStream, entries: Sequence[Entry]) -> None:
             raise SharedStreamClosed(streamId=head.pk, detail=detail)
         else:
             state = one.state
-    if all(one.state for one in entries):
-        return  # A stream at its limits can be closed.
+    if all(one.state is SharedStreamState.CLOSED or (one.state and one.principal_id is None) for one in entries):
+        return  # A stream at its limits can be closed, and paused and resumed by an operator.
     limits = (
         ("chunks", head.last_seq + len(entries), settings.A2A_SHARED_STREAM_CHUNKS),
         ("characters", head.size + sum(len(one.parts) for one in entries), settings.A2A_SHARED_STREAM_CHARACTERS),

@@ -308,6 +308,10 @@ def test_a_stream_has_limits_and_can_still_be_closed(owner: Person, settings: An
     say(owner, stream.id)
     with refused("2 chunks"):
         say(owner, stream.id)
+    with refused("2 chunks"):
+        end(owner, stream.id, pauses=True)
+    for state in (SharedStreamState.PAUSED, SharedStreamState.ACTIVE):
+        append(stream.id, [state_entry("operator:olga", state, "")])
     settings.A2A_SHARED_STREAM_CHUNKS, settings.A2A_SHARED_STREAM_CHARACTERS = 10, 100
     with refused("characters"):
         say(owner, stream.id, "x" * 100)
