@@ -181,12 +181,20 @@ async def _end_items(turn: Turn, progress: Progress) -> Step | None:
     """Cancel the items of a batch that was canceled. It is over when none is left."""
     # The scopes are those of the call, which may lack that for cancelling. The call that ended the batch had it.
     caller = replace(turn.caller, scopes=turn.caller.scopes | {CANCEL.scope})
-    for task_id in (*progress.at_work, *progress.waiting):
+    for task_id in (*progress.at_work, *progress.waiting, *await _attach_former(turn)):
         with suppress(TaskNotCancelable, TaskNotFound):
             await perform(CancelTask(id=task_id), Context(caller=caller, actor="keeper"))
     await ask(partial(rows.look, turn.id))
     await ask(partial(rows.finish, turn.id))
     return None
+
+
+async def _attach_former(turn: Turn) -> Iterable[str]:
+    """Note the tasks of items that a process sent which died before it could, and return them."""
+    items = await ask(partial(rows.next_items, turn.id, turn.max_concurrent))
+    tasks = {item.place: task_id for item in items if (task_id := await _find_former(turn, item)) is not None}
+    await ask(partial(rows.attach, turn.id, tasks, {}))
+    return tasks.values()
 
 
 async def _write(turn: Turn, progress: Progress) -> bool | None:

@@ -233,6 +233,17 @@ def test_a_keeper_that_dies_between_any_two_steps_makes_no_item_twice(
     assert Task.objects.filter(agent="form-coroutine").count() == 3
 
 
+def test_a_batch_that_is_canceled_cancels_the_items_that_a_dead_keeper_has_sent(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = execute(owner, "a", "b", "c", operation="asks", max_concurrent=2)
+    die_before_the_tasks_are_noted(monkeypatch)
+    ask(owner, CancelTask(id=batch.id))
+    drive(batch.id)
+    assert set(Task.objects.values_list("agent", "state")) == {(BATCH_AGENT, "canceled"), ("asks", "canceled")}
+    assert BatchItem.objects.filter(state="canceled").count() == 3
+
+
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
 def test_an_item_about_a_task_that_changes_is_found_after_its_keeper_has_died(
     owner: Person, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
