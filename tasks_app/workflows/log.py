@@ -30,6 +30,8 @@ MAX_CONTEXT = 128
 """Characters of the id of a workflow's context."""
 TOGETHER = 1_000
 """Executions of an owner that are put off together."""
+MAX_TASKS = 10_000
+"""Tasks of one workflow. A read of the workflow reads all of them."""
 MAX_RESULT = 1_000_000
 """Characters of a result that is stored with the workflow. A larger one is read from its task."""
 
@@ -68,6 +70,7 @@ def _enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
         if row is None:
             row = _begin(wish, caller)
         else:
+            _check_room(row)
             _move(row, wish)
         if wish.agent_types is not None:
             row.agent_types = orjson.dumps(wish.agent_types).decode()
@@ -124,6 +127,12 @@ def _begin(wish: Wish, caller: Caller) -> Workflow:
     )
     row.save(force_insert=True)
     return row
+
+
+def _check_room(row: Workflow) -> None:
+    """Check the number of tasks of a workflow. Raises InvalidParams."""
+    if PhaseTask.objects.filter(workflow_id=row.pk)[:MAX_TASKS].count() >= MAX_TASKS:
+        raise InvalidParams(("workflowId", f"has {MAX_TASKS:,} tasks, as many as a workflow may have: begin another"))
 
 
 def _move(row: Workflow, wish: Wish) -> None:
@@ -195,12 +204,25 @@ def settle(key: int, state: TaskState, artifacts: str | None) -> bool:
         change = {"state": state.value, "artifacts": artifacts if is_whole else None, "ended_at": clock.now()}
         if not PhaseTask.objects.filter(pk=key, ended_at__isnull=True).update(**change):
             return False
-        task = PhaseTask.objects.get(pk=key)
+        task = PhaseTask.objects.defer("artifacts").get(pk=key)
+        _drop_former_results(task)
         if workflow.state == WorkflowState.ACTIVE and task.phase == workflow.phase:
             _go_on(workflow, task)
             workflow.updated_at = clock.now()
             workflow.save()
     return True
+
+
+def _drop_former_results(task: PhaseTask) -> None:
+    """Keep the result of the last task of a phase that has completed, and drop those of the tasks before it.
+
+    No read shows them, and a workflow that is used for ever would keep them for ever.
+    """
+    rows = PhaseTask.objects.filter(workflow_id=task.workflow_id, phase=task.phase)
+    # No order: PostgreSQL would read the tasks of all workflows from their end, in place of the index by workflow.
+    last = max(rows.filter(state=TaskState.COMPLETED.value).values_list("pk", flat=True), default=None)
+    if last is not None:
+        rows.filter(pk__lt=last, artifacts__isnull=False).update(artifacts=None)
 
 
 def _go_on(workflow: Workflow, task: PhaseTask) -> None:

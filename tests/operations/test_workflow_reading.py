@@ -5,8 +5,9 @@ from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from a2a.errors import InvalidParams
 from a2a.states import TaskState
-from a2a.workflows import ExecuteWorkflow, Phase, SetPhase
+from a2a.workflows import ExecuteWorkflow, Phase, SendInPhase, SetPhase
 from tasks_app.models import PhaseTask
 from tasks_app.workflows import log
 from tasks_app.workflows.log import Wish
@@ -30,6 +31,38 @@ def test_a_workflow_is_read_with_the_results_that_are_shown(owner: Person, with_
     reads = [query["sql"] for query in queries if "artifacts" in query["sql"]]
     assert len(reads) == with_results
     assert all("workflow_id" not in sql.partition("WHERE")[2] for sql in reads)
+
+
+@pytest.mark.parametrize("places", [(0, 1, 2), (2, 0, 1)], ids=["in order", "out of order"])
+def test_a_workflow_keeps_the_result_of_the_last_task_of_each_phase_alone(
+    owner: Person, places: tuple[int, ...]
+) -> None:
+    row = log.enter(Wish(name="w", phase=None), owner.caller, None)
+    for phase in (Phase.SPECIFICATION, Phase.PSEUDOCODE):
+        for place in range(3):
+            log.add_task(row.pk, phase, f"{phase}-{place}", "echo")
+        for place in places:
+            log.settle(PhaseTask.objects.get(task_id=f"{phase}-{place}").pk, TaskState.COMPLETED, f'["{place}"]')
+    kept = PhaseTask.objects.filter(artifacts__isnull=False).order_by("pk").values_list("task_id", "artifacts")
+    assert list(kept) == [("specification-2", '["2"]'), ("pseudocode-2", '["2"]')]
+
+
+def test_a_workflow_has_so_many_tasks_at_most(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read of a workflow reads all its tasks, and an operator all their results."""
+    monkeypatch.setattr(log, "MAX_TASKS", 2)
+    row = log.enter(Wish(name="w", phase=None), owner.caller, None)
+    for place in range(2):
+        ask(owner, SetPhase(workflow="w", phase=Phase.SPECIFICATION))
+        log.add_task(row.pk, Phase.SPECIFICATION, f"t-{place}", "echo")
+    for request in (
+        SendInPhase(workflow="w", message=message()),
+        ExecuteWorkflow(workflow="w", message=message()),
+        SetPhase(workflow="w", phase=Phase.SPECIFICATION),
+    ):
+        with pytest.raises(InvalidParams) as refusal:
+            ask(owner, request)
+        assert refusal.value.violations[0][0] == "workflowId"
+    assert PhaseTask.objects.count() == 2
 
 
 @pytest.mark.usefixtures("service")
