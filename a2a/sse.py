@@ -2,6 +2,8 @@
 
 import re
 
+from a2a.errors import InvalidRequest
+
 RETRY = b"retry: 2000\n"
 """The line before the first event. It makes a client reconnect two seconds after losing its stream."""
 PING = b": ping\n"
@@ -16,7 +18,8 @@ TOO_LONG = b": this stream has been open for as long as one may be, come back wi
 DRAINING = b": the server is going down, come back with Last-Event-ID\n"
 """The last comment of a stream whose process is stopping."""
 
-
+MAX_DIGITS = 18
+"""Digits of the longest id of an event. The database has no larger numbers."""
 _SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
 """Line separators of Unicode in UTF-8, each with its escape in JSON."""
 
@@ -49,8 +52,14 @@ def text_frame(data: bytes, seq: int | None = None) -> bytes:
     return head + "".join([f"data: {line}\n" for line in lines]).encode() + b"\n"
 
 
-def last_seen(header: str | None) -> int | None:
-    """Return the sequence number of a Last-Event-ID header. None for no header, or for the id of another server."""
-    if header is None or not header.isascii() or not header.isdigit() or len(header) > 18:
+def last_seen(value: str | None, name: str = "Last-Event-ID") -> int | None:
+    """Return the sequence number in a Last-Event-ID header, or in another place of that name. None if it is absent or
+    empty: a client that has seen no id sends none, or an empty one.
+
+    Raises InvalidRequest for any other text. A stream from another place would miss events, and not say so.
+    """
+    if not value:
         return None
-    return int(header)
+    if not value.isascii() or not value.isdigit() or len(value) > MAX_DIGITS:
+        raise InvalidRequest(detail=f"{name} must be a whole number, that of the last event you have seen")
+    return int(value)

@@ -57,8 +57,9 @@ class Call(Struct, kw_only=True):
     """The A2A-Version of the call."""
     agent: str | None = None
     """The agent in the address of the call."""
-    after: int | None = None
-    """The sequence number of the last event that the caller has seen."""
+    after: Callable[[], int | None] = lambda: None
+    """Returns the sequence number of the last event that the caller has seen. Raises InvalidRequest. Only streams ask
+    for it."""
     adapt: Callable[["Call", AnyMember], "Call"] | None = None
     """Returns the call with the service parameters in the member itself, if the door allows them there. Raises
     InvalidRequest."""

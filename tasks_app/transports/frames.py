@@ -47,7 +47,7 @@ def adapt(call: Call, member: AnyMember) -> Call:
         raise InvalidRequest(detail=f"{PARAMETERS}.{wrong[:64]} must be a string")
     return replace(
         call,
-        after=after,
+        after=lambda: after,
         version=parameters.get(VERSION_HEADER.lower(), call.version) or None,
         metadata=partial(_parameter, parameters, call.metadata),
     )

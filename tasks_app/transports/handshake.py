@@ -80,7 +80,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     if ticket is None and call.evidence is None:
         raise fault_of_key(Unauthenticated(detail=NO_KEY), SUBJECT)
     # Each call has an id and a position of its own.
-    call.request_id, call.after = "", None
+    call.request_id, call.after = "", lambda: None
     try:
         if ticket is not None:
             call.proof = await _find_holder(call, ticket)

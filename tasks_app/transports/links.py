@@ -119,7 +119,7 @@ async def follow(request: HttpRequest, task: str, agent: str | None = None) -> H
         return _private(refuse(request, refusal, REST, DOOR))
     exchange, wrapping = call.open(None, b""), call.wrap(None)
     exchange.row.rpc_id_type, exchange.row.method = "absent", languages.ALL.subscriptions[link.version][1]
-    if call.after and await _has_seen_all(call, exchange, task):
+    if (after := call.after()) and await _has_seen_all(call, exchange, task, after):
         try:
             await limits.spend(call.caller, LEAST_COST)
         except TooManyCalls as error:
@@ -139,7 +139,7 @@ async def follow(request: HttpRequest, task: str, agent: str | None = None) -> H
 
 
 async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tuple[Call, StreamLink]:
-    """Return the call and its link. Raises Refusal: 403, 405, 429, 503."""
+    """Return the call and its link. Raises Refusal: 400, 403, 405, 429, 503."""
     if request.method != "GET":
         raise Refusal(405, f"use GET, not {request.method}", allow="GET")
     query: dict[str, str] = {}
@@ -154,7 +154,12 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
         raise _wrong_link(request, str(error)) from None
     call = call_of(request, languages.ALL.subscriptions[link.version][0], agent)
     call.door, call.version, call.evidence = DOOR, link.version, None
-    call.after = call.after if call.after is not None else last_seen(query.get("afterSequence"))
+    try:
+        after = call.after()
+        after = last_seen(query.get("afterSequence"), "afterSequence") if after is None else after
+    except InvalidRequest as error:
+        raise Refusal(400, "", error=error) from None
+    call.after = lambda: after
     call.until, call.proof = link.until, FindReader(link.owner_id, link.key_id, link.credential, link.since)
     try:
         call.identity = await bridge.ask(call.proof)
@@ -177,7 +182,7 @@ def _wrong_link(request: HttpRequest, sentence: str) -> Refusal:
     return Refusal(403, sentence)
 
 
-async def _has_seen_all(call: Call, exchange: OpenExchange, task: str) -> bool:
+async def _has_seen_all(call: Call, exchange: OpenExchange, task: str, after: int) -> bool:
     """Return whether the task has ended and the client has its last event. False if the task cannot be read."""
     try:
         exchange.set_caller(call.caller)
@@ -185,7 +190,7 @@ async def _has_seen_all(call: Call, exchange: OpenExchange, task: str) -> bool:
         head = await _find(call, exchange, task)
     except Exception:  # noqa: BLE001  # the call after this reports it
         return False
-    return head is not None and TaskState(head.state) in TERMINAL and head.seq <= (call.after or 0)
+    return head is not None and TaskState(head.state) in TERMINAL and head.seq <= after
 
 
 async def _find(call: Call, exchange: OpenExchange, task: str) -> Head | None:

@@ -43,7 +43,7 @@ def complete(call: Call, language: Language, kind: type[Request], request: Any) 
     if kind.changes and language.push:
         request = with_delivery_language(language.pushes_as or language.name, request)
     if kind.streaming:
-        return request if call.after is None else replace(request, after=call.after)
+        return request if (after := call.after()) is None else replace(request, after=after)
     if isinstance(request, GetExtendedCard):
         return replace(request, address=call.address())
     if isinstance(request, Describe):

@@ -16,7 +16,7 @@ ABOUT_THE_WIRE = {
     "a_budget_below_the_minimum_cost_is_refused_with_both_numbers",
     "a_budget_is_the_most_that_a_task_may_cost",
     "a_budget_that_is_no_amount_is_refused_by_the_name_of_its_header",
-    "a_last_event_that_is_no_number_is_as_good_as_none",
+    "a_last_event_that_is_no_number_is_refused_before_anything_is_done",
     "a_webhook_that_may_not_be_is_refused_with_its_field",
     "nobody_can_name_a_file_of_the_server",
     "what_is_not_offered_is_refused_with_its_code",

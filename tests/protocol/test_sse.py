@@ -5,6 +5,7 @@ import pytest
 from httpx_sse import ServerSentEvent
 from httpx_sse._decoders import SSEDecoder
 
+from a2a.errors import InvalidRequest
 from a2a.sse import DRAINING, PING, RETRY, frame, last_seen
 
 
@@ -57,6 +58,13 @@ def test_a_place_is_read_back(header: str, seq: int) -> None:
     assert last_seen(header) == seq
 
 
-@pytest.mark.parametrize("header", [None, "", " 7", "-1", "+1", "1.0", "1e3", "abc", "²", "٣", "9" * 19, "1\n"])
-def test_a_last_event_id_that_is_not_ours_is_none(header: str | None) -> None:
+@pytest.mark.parametrize("header", [None, ""])
+def test_a_client_that_has_seen_no_event_has_no_place(header: str | None) -> None:
     assert last_seen(header) is None
+
+
+@pytest.mark.parametrize("header", [" 7", "-1", "+1", "1.0", "1e3", "abc", "²", "٣", "9" * 19, "1\n"])
+def test_a_last_event_id_that_is_not_ours_is_refused_by_its_name(header: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        last_seen(header, "afterSequence")
+    assert refusal.value.facts["detail"].startswith("afterSequence must be a whole number")

@@ -49,7 +49,7 @@ UNTOLD = {
     "many_small_chunks_fold_to_the_whole_text": _STREAMS,
     "a_second_client_joins_in_the_middle_and_sees_the_same_end": _STREAMS,
     "a_client_that_lost_its_stream_comes_back_with_its_last_event": _STREAMS,
-    "a_last_event_that_is_no_number_is_as_good_as_none": _STREAMS,
+    "a_last_event_that_is_no_number_is_refused_before_anything_is_done": _STREAMS,
     "the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_in_0_x_alone": _STREAMS,
     "the_stream_of_a_follow_up_begins_where_it_was_said": _STREAMS,
     "missing_credentials_leave_a_stream_open": _STREAMS,

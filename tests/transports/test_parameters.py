@@ -16,7 +16,7 @@ from tests.operations.asking import message
 
 
 def completed(request: Request, **headers: str) -> Any:
-    call: Any = SimpleNamespace(metadata=headers.get, batch=False, after=None)
+    call: Any = SimpleNamespace(metadata=headers.get, batch=False, after=lambda: None)
     return complete(call, languages.ALL.by_name["sparc"], type(request), request)
 
 

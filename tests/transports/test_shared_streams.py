@@ -148,6 +148,15 @@ async def test_a_socket_continues_after_the_sequence_in_the_params(server: Serve
             assert "result" in await next_frame(socket)
 
 
+async def test_a_place_that_is_no_number_is_refused_and_misses_no_chunk(server: Server) -> None:
+    async with accounts(server) as (owner, _, _):
+        id = (await owner.result("stream.start"))["stream"]["streamId"]
+        headers = owner.headers | {"Accept": "text/event-stream", "Last-Event-ID": "0x1"}
+        answer = await owner.client.post("/jsonrpc", json=wire("stream.start", {"streamId": id}), headers=headers)
+        assert answer.json()["error"]["code"] == -32600
+        assert "Last-Event-ID must be a whole number" in answer.text
+
+
 async def test_refusals_have_the_codes_of_acp(server: Server) -> None:
     async with accounts(server) as (owner, friend, stranger):
         id = (await owner.result("stream.start", participants=["form-coroutine"]))["stream"]["streamId"]

@@ -119,6 +119,8 @@ def test_a_stream_by_link_resumes_and_gives_each_event_once(owner: Person) -> No
     # A header, which a browser sends by itself, is newer than the address.
     newer = call("GET", f"{url}&afterSequence=1", headers={"Last-Event-ID": "2"})
     assert [seq for seq, _ in events(newer)] == seqs[1:]
+    assert "Last-Event-ID must be a whole" in refusal(call("GET", url, headers={"Last-Event-ID": "x"}), 400)
+    assert "afterSequence must be a whole" in refusal(call("GET", f"{url}&afterSequence=-1"), 400)
 
 
 def test_a_question_does_not_end_the_stream(owner: Person) -> None:

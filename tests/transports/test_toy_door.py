@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -56,7 +57,7 @@ def call_of(parcel: Parcel) -> Call:
         metadata=lambda name: metadata.get(name.lower()),
         address=lambda: "http://testserver",
         version=metadata.get("a2a-version") or None,
-        after=last_seen(metadata.get("last-event-id")),
+        after=partial(last_seen, metadata.get("last-event-id")),
         departure=left(parcel),
     )
 

@@ -1,6 +1,8 @@
 """Streams: whole, joined in the middle, and resumed."""
 
-from tests.support.chapters.answers import folded, text_of, working
+from uuid import uuid4
+
+from tests.support.chapters.answers import folded, refusal, text_of, working
 from tests.support.speaker import Frame
 from tests.support.story import Cast, chapter
 
@@ -61,10 +63,13 @@ async def a_client_that_lost_its_stream_comes_back_with_its_last_event(cast: Cas
 
 
 @chapter()
-async def a_last_event_that_is_no_number_is_as_good_as_none(cast: Cast) -> None:
+async def a_last_event_that_is_no_number_is_refused_before_anything_is_done(cast: Cast) -> None:
+    sending = cast.me.sending("hello", agent="echo", id=f"wrong-place-{uuid4()}")
     for garbage in ("abc", "-1", "1e3", "9" * 30, "0x1", "1.5"):
-        frames = await cast.me.follow("stream", cast.me.sending("hello", agent="echo"), **{"Last-Event-ID": garbage})
-        assert [frame.seq for frame in frames] == [1, 2, 3, 4]
+        error = await refusal(cast.me.follow("stream", sending, **{"Last-Event-ID": garbage}))
+        assert error["code"] == -32600
+        assert "must be a whole number, that of the last event you have seen" in str(error), error
+    assert [frame.seq for frame in await cast.me.follow("stream", sending, **{"Last-Event-ID": ""})] == [1, 2, 3, 4]
 
 
 @chapter()

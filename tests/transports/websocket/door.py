@@ -119,8 +119,8 @@ class SocketDoor(LiveDoor):
             return [SocketDoor._with_parameters(member, headers) for member in wire]
         parameters: Json = {name: value for name, value in headers.items() if name in FRAME_HEADERS}
         after = headers.get("Last-Event-ID", "")
-        if after.isdigit() and len(after) < 19:
-            parameters["afterSequence"] = int(after)
+        if after:
+            parameters["afterSequence"] = int(after) if after.isdigit() and len(after) < 19 else after
         return wire | {PARAMETERS: parameters} if isinstance(wire, dict) and parameters else wire
 
     @staticmethod
