@@ -1,6 +1,9 @@
 """Principals by their names. Each is made with its first key, account, client or workspace, and so is its tenant."""
 
+from collections.abc import Collection
+
 from tasks_app.callers.wrong_values import WrongValue
+from tasks_app.database.locks import LockRefused
 from tasks_app.models import Principal, Tenant
 
 EVERYONE = "*"
@@ -13,3 +16,19 @@ def find_or_make(tenant: str, name: str) -> Principal:
         raise WrongValue("principal", f"no principal can be called {EVERYONE}, which stands for all of a tenant")
     home, _ = Tenant.objects.get_or_create(name=tenant)
     return Principal.objects.get_or_create(tenant=home, name=name)[0]
+
+
+def lock_owners(owners: Collection[int]) -> set[int]:
+    """Lock these principals until the end of the transaction, so that one process at a time counts what they own.
+    Return those that no other transaction has locked.
+
+    SQLite has one writer anyway.
+    """
+    rows = Principal.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=owners)
+    return set(rows.values_list("pk", flat=True))
+
+
+def lock_owner(owner_id: int) -> None:
+    """Lock one principal as lock_owners() does. Raises LockRefused if another transaction has locked it."""
+    if not lock_owners([owner_id]):
+        raise LockRefused("another transaction counts what this owner has")

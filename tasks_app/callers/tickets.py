@@ -19,10 +19,11 @@ from a2a.errors import InvalidTicket, RateLimited
 from tasks_app import clock
 from tasks_app.callers import key_form
 from tasks_app.callers.access import digests
+from tasks_app.callers.principals import lock_owners
 from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import LOCKED, Do, GroupResult, Work
-from tasks_app.models import Principal, SocketTicket
+from tasks_app.models import SocketTicket
 
 PREFIX = f"{key_form.PREFIX}ticket_"
 """The beginning of tickets. It begins like keys, so that tickets are masked wherever keys are."""
@@ -76,7 +77,7 @@ class IssueTicket(Work[NewTicket], Struct, frozen=True):
         """Make the tickets of a group together: a caller who asks for many must not delay the writes of others."""
         now = clock.now()
         with transaction.atomic():
-            ends = _ends_of(_lock({item.owner_id for item in items}), now)
+            ends = _ends_of(lock_owners({item.owner_id for item in items}), now)
             results: list[GroupResult[NewTicket]] = [
                 _new(ends[item.owner_id], now) if item.owner_id in ends else LOCKED for item in items
             ]
@@ -100,15 +101,6 @@ class FindTicket(Work[tuple[str, ...] | None], Struct, frozen=True):
         rows = _unused(digest for item in items for digest in item.digests)
         keys = {row.digest: tuple(row.key_digests.split()) for row in rows}
         return [next((keys[digest] for digest in item.digests if digest in keys), None) for item in items]
-
-
-def _lock(owners: set[int]) -> set[int]:
-    """Lock these owners, so that one process at a time counts their tickets; return those that no other has locked.
-
-    SQLite has one writer anyway.
-    """
-    rows = Principal.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=owners)
-    return set(rows.values_list("pk", flat=True))
 
 
 def _ends_of(owners: set[int], now: datetime) -> dict[int, list[datetime]]:

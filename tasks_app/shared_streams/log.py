@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from a2a.errors import ChunkConflict, InvalidParams, RateLimited, SharedStreamClosed, SharedStreamNotFound
 from a2a.shared_streams import MOVES, ChunkRole, SharedStreamState
+from tasks_app.callers.principals import lock_owner
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import Do, R
 from tasks_app.hints import Reached, hints
@@ -83,9 +84,10 @@ def begin(row: SharedStream, participants: Sequence[Participant], entry: AuditRo
 
 
 def _check_open(owner_id: int) -> None:
-    most = settings.A2A_OWNER_SHARED_STREAMS
-    if most and SharedStream.objects.filter(owner_id=owner_id, closed_at__isnull=True)[:most].count() >= most:
-        raise RateLimited(REST, limit="open shared streams", most=str(most))
+    if most := settings.A2A_OWNER_SHARED_STREAMS:
+        lock_owner(owner_id)
+        if SharedStream.objects.filter(owner_id=owner_id, closed_at__isnull=True)[:most].count() >= most:
+            raise RateLimited(REST, limit="open shared streams", most=str(most))
 
 
 def extend(stream_id: str, participants: Sequence[Participant], entry: AuditRow | None) -> None:

@@ -20,6 +20,7 @@ from a2a.workflows import MAX_CONFIGURATION, Phase, WorkflowState, following, ma
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.callers.permissions import shows
+from tasks_app.callers.principals import lock_owner
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.ids import uuid7
 from tasks_app.models import PhaseTask, Task, Workflow
@@ -108,10 +109,10 @@ def _begin(wish: Wish, caller: Caller) -> Workflow:
         raise PhaseRefused(requestedPhase=phase.value, detail="A workflow begins with the specification phase")
     if len(wish.context_id or "") > MAX_CONTEXT:
         raise InvalidParams(("message.contextId", f"must have {MAX_CONTEXT} characters at most, to be a workflow's"))
-    most = settings.A2A_OWNER_WORKFLOWS
-    active = Workflow.objects.filter(owner_id=caller.owner_id, ended_at__isnull=True)
-    if most and active[:most].count() >= most:
-        raise RateLimited(REST, limit="active workflows", most=str(most))
+    if most := settings.A2A_OWNER_WORKFLOWS:
+        lock_owner(caller.owner_id)
+        if Workflow.objects.filter(owner_id=caller.owner_id, ended_at__isnull=True)[:most].count() >= most:
+            raise RateLimited(REST, limit="active workflows", most=str(most))
     now = clock.now()
     row = Workflow(
         id=uuid7(),
