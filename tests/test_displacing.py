@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tasks_app.process.displacing import displace, idle
+from tasks_app.process.displacing import displace, waiting
 
 
 class Connection:
@@ -18,35 +18,35 @@ class Connection:
     def is_closing(self) -> bool:
         return self.closed
 
-    def close(self) -> None:
+    def abort(self) -> None:
         self.closed = True
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    before = dict(idle)
-    idle.clear()
+    before = dict(waiting)
+    waiting.clear()
     yield
-    idle.clear()
-    idle.update(before)
+    waiting.clear()
+    waiting.update(before)
 
 
-def test_the_connection_that_has_been_idle_longest_is_displaced() -> None:
+def test_the_connection_that_has_waited_longest_is_displaced() -> None:
     first, second = Connection(), Connection()
-    idle.update({first: None, second: None})
+    waiting.update({first: None, second: None})
     assert displace()
-    assert (first.closed, second.closed, list(idle)) == (True, False, [second])
+    assert (first.closed, second.closed, list(waiting)) == (True, False, [second])
 
 
 def test_a_connection_that_is_closing_makes_no_room_by_being_displaced() -> None:
     closing, other = Connection(closed=True), Connection()
-    idle.update({closing: None, other: None})
+    waiting.update({closing: None, other: None})
     assert displace()
     assert other.closed
-    assert not idle
+    assert not waiting
 
 
 @pytest.mark.parametrize("connections", [[], [Connection(closed=True)]], ids=["none", "one that is closing"])
-def test_without_an_idle_connection_nothing_is_displaced(connections: list[Connection]) -> None:
-    idle.update(dict.fromkeys(connections))
+def test_without_a_connection_that_waits_nothing_is_displaced(connections: list[Connection]) -> None:
+    waiting.update(dict.fromkeys(connections))
     assert not displace()

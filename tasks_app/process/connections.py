@@ -12,7 +12,7 @@ import httptools
 from django.conf import settings
 
 from tasks_app.process.answering import LARGE_DIGITS, Answering
-from tasks_app.process.displacing import displace, idle
+from tasks_app.process.displacing import displace, waiting
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
 
@@ -111,16 +111,17 @@ class Connection(Answering):
         if Connection.limit is None:
             Connection.limit = max_connections()
         if len(self.connections) <= Connection.limit or self._find_room(Connection.limit):
-            idle[self] = None
+            waiting[self] = None
 
     def _find_room(self, limit: int) -> bool:
-        """Close the connection that has been idle longest and return true; if all are busy, refuse this one."""
+        """Close the connection that has waited longest and return true; if none waits, refuse this one."""
         if displace():
             return True
         if len(self.connections) > limit + limit // SPARE:
             self.transport.abort()
         else:
             self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "This process has too many connections. Come again soon.")
+            waiting.pop(self, None)  # It takes no place that a new connection could have.
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -144,7 +145,7 @@ class Connection(Answering):
 
     def _release(self) -> None:
         """End all that keeps this object alive: it has no connection any more, which is lost or of another protocol."""
-        idle.pop(self, None)
+        waiting.pop(self, None)
         self.pending, self.early = b"", None
         for extensions in (self.extensions, self.complete):
             extensions.clear()  # Break the reference cycle, so that the connection is freed now.
@@ -178,8 +179,10 @@ class Connection(Answering):
             return
         if self.unreported > HEAD_BYTES:
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
-        elif self.early is not None:
+            return
+        if self.early is not None:
             self.begin()  # The rest of the body may be long in coming. The application has a deadline for it.
+        self._note_wait()
 
     def _parse(self, data: bytes | memoryview) -> None:
         """Feed the parser, which calls the methods below. It stops at a request that offers another protocol."""
@@ -241,7 +244,7 @@ class Connection(Answering):
             self._check_offer()
             if not self._should_upgrade():
                 return  # _parse() has the head parsed again, and then this is called again.
-        idle.pop(self, None)
+        waiting.pop(self, None)  # A body that is still to come is a wait of its own.
         self.reads_head = True
         super().on_headers_complete()
         self.reads_head = False
@@ -287,20 +290,20 @@ class Connection(Answering):
         self.reading_message = False
         self.scope["extensions"] = self.complete
         super().on_message_complete()
+        self._note_wait()
         if self.early is not None and not self.answer_early(self.early, self.cycle):
             self.begin()
 
     # ------------------------------------------------------------------ what is answered
 
     def drop(self) -> None:
-        idle.pop(self, None)
         self.head_since = None
         super().drop()
+        self._note_wait()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.current is not None and self.current.response_complete and not self.transport.is_closing():
-            idle[self] = None
+        self._note_wait()
         if self.pending and not self.transport.is_closing():
             pending, self.pending = self.pending, b""
             if self.head_since is not None:
@@ -312,10 +315,24 @@ class Connection(Answering):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.progress.pause(self.loop.time())
+        self._note_wait()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self.progress.resume()
+        self._note_wait()
+
+    def _note_wait(self) -> None:
+        """Note whether the server waits for the client, so that another connection may replace this one.
+
+        The client has to read an answer, to send a request or the rest of one, or to close after a refusal.
+        """
+        current = self.current
+        works = current is not None and not (current.response_complete or current.more_body or self.flow.write_paused)
+        if (works and self.lingering is None) or self.transport.is_closing() or self not in self.connections:
+            waiting.pop(self, None)
+        else:
+            waiting.setdefault(self)
 
     def _set_timer(self) -> None:
         """Set the timer that checks all deadlines of this connection.
@@ -327,7 +344,7 @@ class Connection(Answering):
 
     def _check_progress(self) -> None:
         now = self.loop.time()
-        if self.progress.is_too_slow(now) or self.progress.is_unacknowledged(now, idle=self in idle):
+        if self.progress.is_too_slow(now) or self.progress.is_unacknowledged(now, idle=self in waiting):
             self.transport.abort()
             return
         # A head whose rest is in `pending` waits for us, not for its client.

@@ -1,18 +1,22 @@
-"""Connections that new ones replace when all are taken, so that strangers cannot lock others out by holding them."""
+"""Connections that new ones replace when all are taken, so that strangers cannot lock others out by holding them.
+
+A stranger can hold a connection only by letting the server wait: for a request, for the rest of its body, or for the
+reading of an answer.
+"""
 
 from typing import Any
 
-idle: dict[Any, None] = {}
-"""Connections on which no request is being answered, and those of WebSocket whose handshake has no answer yet, longest
-idle first."""
+waiting: dict[Any, None] = {}
+"""Connections whose client the server waits for, and those of WebSocket whose handshake has no answer yet, the longest
+wait first."""
 
 
 def displace() -> bool:
-    """Close the connection that has been idle longest; return whether there was one."""
-    while idle:
-        connection = next(iter(idle))
-        del idle[connection]
+    """Close the connection that has waited longest; return whether there was one."""
+    while waiting:
+        connection = next(iter(waiting))
+        del waiting[connection]
         if not connection.transport.is_closing():
-            connection.transport.close()
+            connection.transport.abort()  # close() would wait until the client has read what is left.
             return True
     return False

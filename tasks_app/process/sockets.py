@@ -11,7 +11,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.limits.accounts import account
-from tasks_app.process.displacing import idle
+from tasks_app.process.displacing import waiting
 from tasks_app.process.progress import Progress
 
 LAST_SECONDS = 0.5
@@ -48,11 +48,11 @@ class Socket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self.progress = Progress(transport)
         self.upgraded_at = self.loop.time()
-        idle[self] = None
+        waiting[self] = None
         self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        idle.pop(self, None)
+        waiting.pop(self, None)
         self.timer.cancel()
         self._weigh(0)
         super().connection_lost(exc)
@@ -62,7 +62,7 @@ class Socket(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if self.close_sent:
-            idle.pop(self, None)  # uvicorn has refused the handshake.
+            waiting.pop(self, None)  # uvicorn has refused the handshake.
         if self.handshake_initiated and not self.close_sent:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[SOCKET] = self
@@ -89,7 +89,7 @@ class Socket(WebSocketsSansIOProtocol):
     def _end_handshake(self, answer: bytes) -> None:
         """Write the last bytes of a connection whose handshake is refused, and close."""
         self.handshake_complete = self.close_sent = True
-        idle.pop(self, None)
+        waiting.pop(self, None)
         self.transport.write(answer)
         self.transport.close()
 
@@ -136,7 +136,7 @@ class Socket(WebSocketsSansIOProtocol):
         if self.close_sent:
             raise ClientDisconnected
         if message["type"] != "websocket.send":
-            idle.pop(self, None)  # The handshake is being answered.
+            waiting.pop(self, None)  # The handshake is being answered.
         await super().send(message)
         await self.writable.wait()
 

@@ -171,6 +171,34 @@ async def test_half_a_head_holds_nobody_up_when_descriptors_are_few(start: Start
             wire.close()
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"POST /jsonrpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n",
+        20 * b"GET /static/admin/js/vendor/xregexp/xregexp.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ],
+    ids=["without its body", "whose answers are not read"],
+)
+async def test_strangers_for_whom_the_server_waits_hold_nobody_up(start: Start, request_: bytes) -> None:
+    """More strangers than connections. The server waits for them for as long as the test lasts."""
+    node = await start(A2A_CONNECTIONS="16", A2A_BODY_SECONDS="600", A2A_WRITE_SECONDS="600")
+    strangers = []
+    for _ in range(20):
+        wire = socket.socket()
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        wire.connect(("127.0.0.1", node.port))
+        wire.sendall(request_)
+        strangers.append(wire)
+    async with client(node) as caller, asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(Exception):  # A stranger whose request is being worked on is not displaced.
+                await caller.result("ListTasks", {"pageSize": 1})
+                break
+            await asyncio.sleep(0.1)
+    for wire in strangers:
+        wire.close()
+
+
 @pytest.mark.parametrize("field", ["Content-Length: 00", f"X: {'y' * 9_000}"], ids=["two zeros", "a long field"])
 async def test_handshakes_that_are_malformed_hold_nobody_up(start: Start, field: str) -> None:
     """More strangers than there are connections: their handshakes are refused, and callers are served."""

@@ -9,7 +9,7 @@ import pytest
 
 from tasks_app.limits.accounts import account
 from tasks_app.process.connections import Connection
-from tasks_app.process.displacing import idle
+from tasks_app.process.displacing import waiting
 from tasks_app.process.sockets import EARLY, LATE
 from tasks_app.transports import websocket
 from tasks_app.transports.handshake import Opening, open_socket
@@ -171,7 +171,7 @@ async def test_a_handshake_without_an_answer_makes_room_for_others(
     async with serving({"http": answer_everything, **DOORS}) as server, asking(server, key) as (first, _):
         await eventually(lambda: len(holdings(account)) > 0)
         async with asking(server, key) as (second, _), asyncio.timeout(PATIENCE):
-            await eventually(lambda: len(server.server_state.connections) == 2 == len(idle))
+            await eventually(lambda: len(server.server_state.connections) == 2 == len(waiting))
             reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
             writer.write(head("GET / HTTP/1.1", "Connection: close"))
             assert (await reader.read()).startswith(b"HTTP/1.1 204 ")
@@ -179,7 +179,7 @@ async def test_a_handshake_without_an_answer_makes_room_for_others(
             assert await first.read() == b""
             gate.set()
             assert (await second.readline()).startswith(b"HTTP/1.1 101 ")
-            await eventually(lambda: not idle)  # A socket that is open makes no room.
+            await eventually(lambda: not waiting)  # A socket that is open makes no room.
 
 
 @pytest.mark.usefixtures("service")
