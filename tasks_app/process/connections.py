@@ -257,8 +257,10 @@ class Connection(Answering):
             raise Refused(HTTPStatus.BAD_REQUEST, "The version of the request must be HTTP/1.1 or HTTP/1.0.")
         if self.hosts != 1 and (version == "1.1" or self.hosts):
             raise Refused(HTTPStatus.BAD_REQUEST, "A request of HTTP/1.1 must have one Host header (RFC 9112, 3.2).")
-        if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
-            raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding (RFC 9112, 6.1).")
+        if version == "1.0":
+            if any(name == b"transfer-encoding" for name, _ in self.headers):
+                raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding (RFC 9112, 6.1).")
+            self.expect_100_continue = False  # A client of HTTP/1.0 would take it for the answer (RFC 9110, 10.1.1).
         if len(self.pipeline) >= MAX_PIPELINE:
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
 

@@ -357,6 +357,13 @@ def test_a_client_that_asks_first_is_told_to_continue(server: Server) -> None:
         assert b"-32001" in answer
 
 
+def test_a_client_of_http_1_0_that_asks_first_gets_its_answer_alone(server: Server) -> None:
+    start = keyed(server, "Expect: 100-continue", "Content-Length: 2").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with wire(server) as connection:
+        connection.sendall(start + b"{}")
+        assert received(connection).startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/healthz", "/admin/login/"])
 def test_an_answer_to_head_is_its_head_alone(server: Server, path: str) -> None:
     with wire(server) as connection:
