@@ -331,7 +331,7 @@ class Connection(Answering):
         """
         current = self.current
         works = current is not None and not (current.response_complete or current.more_body or self.flow.write_paused)
-        if (works and self.lingering is None) or self.transport.is_closing() or self not in self.connections:
+        if self not in self.connections or (works and self.lingering is None and not self.transport.is_closing()):
             waiting.pop(self, None)
         else:
             waiting.setdefault(self)

@@ -16,7 +16,9 @@ def displace() -> bool:
     while waiting:
         connection = next(iter(waiting))
         del waiting[connection]
-        if not connection.transport.is_closing():
-            connection.transport.abort()  # close() would wait until the client has read what is left.
+        transport = connection.transport
+        # One that is closing holds its place until its client has read what is left, which close() would wait for.
+        if transport.get_write_buffer_size() or not transport.is_closing():
+            transport.abort()
             return True
     return False
