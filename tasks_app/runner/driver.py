@@ -25,6 +25,8 @@ class Driver:
     cancellation from the caller's own, so each one within the grace counts as the coroutine's, which gets it and has
     the rest of the grace. A caller that leaves within the grace is answered like any other. A limit that ends after the
     grace cancels the caller if its task is still at work.
+
+    A coroutine that cancels the current task in one of its steps gets that cancellation, and the caller does not.
     """
 
     def __init__(self, steps: Steps, seconds: float, grace: float) -> None:
@@ -39,19 +41,21 @@ class Driver:
         """The end of the grace, by the clock of the loop, once the coroutine has been cancelled at its limit."""
         self.earlier = 0
         """The cancellations of the task that were under way at the limit."""
+        self.own = 0
+        """The cancellations that the coroutine has ordered in its steps, and has not got yet."""
 
     def __await__(self) -> Generator[Any, Any, bool]:
-        try:
-            awaited = self.steps.send(None)
-        except StopIteration:
-            return True  # Most agents end in their first step, and need no timer.
-        self.loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        if task is None:
+        if (task := asyncio.current_task()) is None:
             raise RuntimeError("a driver is awaited in an asyncio task, which it cancels at the limit")
         before = task.cancelling()
+        try:
+            awaited = self._step(task)
+        except StopIteration:
+            return True  # Most agents end in their first step, and need no timer.
+        self.loop = asyncio.get_running_loop()
         timer = self.loop.call_later(self.seconds, self._expire, task)
         try:
-            yield from self._go_on(awaited)
+            yield from self._go_on(task, awaited)
         except GeneratorExit:
             self.steps.close()
             raise
@@ -79,13 +83,14 @@ class Driver:
         self.on_expiry()
         task.cancel()
 
-    def _go_on(self, awaited: Awaited) -> Generator[Any, Any, None]:
+    def _go_on(self, task: asyncio.Task[Any], awaited: Awaited) -> Generator[Any, Any, None]:
         """Wait, and do the steps that follow, until the coroutine ends or its grace is over."""
         while True:
             error, is_ready = None, True
             try:
                 is_ready = yield from self._wait(awaited)
             except asyncio.CancelledError as cancellation:
+                self._take_back_own(task)
                 if self.has_expired and self.deadline is None:
                     self.deadline = self.loop.time() + self.grace
                 if awaited is not None and awaited.cancel():
@@ -97,9 +102,24 @@ class Driver:
                 self._leave(awaited)
                 return
             try:
-                awaited = self.steps.send(None) if error is None else self.steps.throw(error)
+                awaited = self._step(task, error)
             except StopIteration:
                 return
+
+    def _step(self, task: asyncio.Task[Any], error: BaseException | None = None) -> Awaited:
+        """Do a step of the coroutine, and count the cancellations that it orders. Raises StopIteration at its end."""
+        before = task.cancelling()
+        try:
+            awaited: Awaited = self.steps.send(None) if error is None else self.steps.throw(error)
+            return awaited
+        finally:
+            self.own += max(0, task.cancelling() - before)
+
+    def _take_back_own(self, task: asyncio.Task[Any]) -> None:
+        """Take back the coroutine's own cancellations from the caller, because it gets them now."""
+        for _ in range(self.own):
+            task.uncancel()
+        self.own = 0
 
     def _wait(self, awaited: Awaited) -> Generator[Any, Any, bool]:
         """Wait for the future, but not beyond the grace. Return whether the coroutine can go on.

@@ -242,7 +242,6 @@ class Execution:
                 await play(run, writer.accept, self.seat)
             if self.crash:
                 raise asyncio.CancelledError
-            await _take_cancellation()
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
             return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row(TaskState.REJECTED.value))
@@ -377,9 +376,3 @@ class Execution:
     def _attempt(self) -> Attempt:
         read = self.read
         return Attempt(self.task_id, read.document.context_id, read.agent, read.attempt, read.max_attempts)
-
-
-async def _take_cancellation() -> None:
-    """Raise CancelledError if an agent has cancelled its task and then returned, so that no later wait is cancelled."""
-    if (task := asyncio.current_task()) and task.cancelling():
-        await asyncio.sleep(0)

@@ -30,7 +30,12 @@ async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None =
     thread cannot be stopped: on cancellation the run is flagged, the thread stays behind, and `leave` gets its future.
     """
     try:
-        await _play(run, accept, threads, leave)
+        try:
+            await _play(run, accept, threads, leave)
+        except Exception:
+            await _take_cancellation()
+            raise
+        await _take_cancellation()
     except (Exception, Stopped):
         raise
     except BaseException as error:
@@ -38,6 +43,12 @@ async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None =
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
         raise exception_of(error) from error
+
+
+async def _take_cancellation() -> None:
+    """Raise CancelledError if an agent has cancelled its task in its last step, so that no later wait is cancelled."""
+    if (task := asyncio.current_task()) and task.cancelling():
+        await asyncio.sleep(0)
 
 
 async def _play(run: Run, accept: Accept, threads: Threads, leave: Leave | None) -> None:

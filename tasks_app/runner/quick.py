@@ -162,21 +162,24 @@ async def play_quickly(run: Run, owner_id: int) -> Played:
     except NoPlace:
         log.warning("quick agent %s: all of its %d places are taken", run.agent.name, SLOTS)
         raise Unavailable(retry_after=RETRY_SECONDS) from None
-    except OutOfTime:
-        sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
-        fields = run_fields(run.task_id, run.agent.name, sentence)
-        log.warning("quick agent: task %s took longer than %g s", run.task_id, LIMIT, extra=fields)
-        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, Timeout.reason))
-        return played
-    except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
-        judge_safely(error, lambda raised: _fail(played, run, scribe, since, raised))
-        return played
+    except Exception as error:  # an agent may raise anything; logged with its reference
+        if not _is_end(events[-1]):
+            judge_safely(error, lambda raised: _fail(played, run, scribe, since, raised))
+            return played
+        what = "went on for too long" if isinstance(error, OutOfTime) else "raised an error"
+        log.warning("quick agent: task %s: its agent %s after its last action", run.task_id, what, exc_info=error)
     warn_of(run)
     _finish(played, replies, scribe)
     return played
 
 
 def _fail(played: Played, run: Run, scribe: Scribe, since: datetime, error: Exception) -> None:
+    if isinstance(error, OutOfTime):
+        sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
+        fields = run_fields(run.task_id, run.agent.name, sentence)
+        log.warning("quick agent: task %s took longer than %g s", run.task_id, LIMIT, extra=fields)
+        played.events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, Timeout.reason))
+        return
     sentence, reference = explain(f"quick agent: task {run.task_id}", run.task_id, run.agent.name, error)
     event = scribe.explain(TaskState.FAILED, clock.now(), sentence, reason_of(error))
     played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)

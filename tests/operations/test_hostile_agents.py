@@ -1,6 +1,7 @@
 """Agents that do what none should: their task fails at once, with a reference, and everything else goes on."""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -72,6 +73,8 @@ async def cancels(run: Run, what: str) -> AsyncIterator[Any]:
         task.cancel()
     if what == "itself in its last step":
         return
+    if what == "itself, with an error":
+        raise ValueError("begun in vain")
     if what == "itself after its reply":
         yield run.reply("Done.")
     await asyncio.sleep(PATIENCE)
@@ -81,6 +84,34 @@ async def cancels(run: Run, what: str) -> AsyncIterator[Any]:
 async def crashes_quickly(run: Run, how: str) -> Any:
     """Crashes inside the call."""
     raise CRASHES[how]
+
+
+@agent(quick=True)
+async def cancels_quickly(run: Run, what: str) -> AsyncIterator[Any]:
+    """Cancels its own asyncio task inside the call."""
+    yield "begun "
+    task = asyncio.current_task()
+    assert task
+    task.cancel()
+    if what == "in its last step":
+        return
+    if what == "with an error":
+        raise ValueError("begun in vain")
+    with contextlib.suppress(asyncio.CancelledError if what == "and goes on" else LookupError):
+        await asyncio.sleep(PATIENCE)
+    await asyncio.sleep(0)
+    yield "gone on"
+
+
+@agent(quick=True)
+async def fails_after_its_question(run: Run, how: str) -> AsyncIterator[Any]:
+    """Asks, and fails when it tidies up."""
+    try:
+        yield run.ask("And then?")
+    finally:
+        if how == "with time":
+            await asyncio.sleep(PATIENCE)
+        raise ValueError("too late")
 
 
 @agent(quick=True)
@@ -124,7 +155,7 @@ def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name
     assert text_of(sent(owner, "still there?", "form-coroutine"))
 
 
-@pytest.mark.parametrize("what", ["itself", "itself in its last step", "all"])
+@pytest.mark.parametrize("what", ["itself", "itself in its last step", "itself, with an error", "all"])
 def test_an_agent_that_cancels_its_own_task_fails_at_once(owner: Person, what: str) -> None:
     task = sent(owner, data(what=what), "cancels")
     assert is_failed_with_a_reference(task)
@@ -135,6 +166,27 @@ def test_an_agent_that_cancels_its_own_task_fails_at_once(owner: Person, what: s
 
 def test_an_agent_that_cancels_its_own_task_after_its_reply_is_done(owner: Person) -> None:
     assert sent(owner, data(what="itself after its reply"), "cancels").status.state is TaskState.COMPLETED
+
+
+@pytest.mark.parametrize("what", ["at once", "in its last step", "with an error"])
+def test_a_quick_agent_that_cancels_its_own_task_fails(owner: Person, what: str) -> None:
+    task = sent(owner, data(what=what), "cancels-quickly")
+    assert is_failed_with_a_reference(task)
+    assert text_of(task) == "begun "
+    row = RunRow.objects.get()
+    assert (row.outcome, "CancelledError" in row.traceback) == ("failed", True)
+
+
+def test_a_quick_agent_that_ignores_its_own_cancellation_is_done(owner: Person) -> None:
+    task = sent(owner, data(what="and goes on"), "cancels-quickly")
+    assert (task.status.state, text_of(task)) == (TaskState.COMPLETED, "begun gone on")
+
+
+@pytest.mark.parametrize("how", ["at once", "with time"])
+def test_a_quick_agent_that_fails_after_its_question_has_asked(owner: Person, how: str) -> None:
+    task = sent(owner, data(how=how), "fails-after-its-question")
+    assert task.status.message is not None
+    assert (task.status.state, task.status.message.text) == (TaskState.INPUT_REQUIRED, "And then?")
 
 
 @pytest.mark.parametrize("how", CRASHES)
