@@ -29,13 +29,14 @@ from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, cost_of, perform, wait_on
+from tasks_app.runner.stopped import exception_of
 from tasks_app.transports.call import Call, Reply, date
 from tasks_app.transports.chunk_streams import ChunkStream
 from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.error_log import log_error
 from tasks_app.transports.faults import fault
 from tasks_app.transports.meaning import Meaning, Selection, read_or_charge
-from tasks_app.transports.refusing import leave
+from tasks_app.transports.refusing import leave, take_back_own_cancellation
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
 
@@ -63,8 +64,10 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         done = await _work(call, exchange, wrapping, select, meaning, context)
     except CallerLeft:
         return leave(exchange, wrapping)
-    except asyncio.CancelledError:
-        error = take_back_cancellation() if call.has_status else None
+    except asyncio.CancelledError as cancellation:
+        error: Error | None = take_back_cancellation() if call.has_status else None
+        if error is None and await take_back_own_cancellation(call):
+            error = fault(exchange, exception_of(cancellation))
         if error is None:
             leave(exchange, wrapping)
             raise

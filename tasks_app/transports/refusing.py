@@ -1,5 +1,6 @@
 """Calls that no operation performs: of strangers, with bodies that cannot be read, and of callers who have left."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 from django.db import DatabaseError, InterfaceError
@@ -31,6 +32,22 @@ def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
     exchange.end("left", status=None)
     recorder.close(exchange)
     return Reply(request_id=exchange.request_id, wrapping=wrapping)
+
+
+async def take_back_own_cancellation(call: Call) -> bool:
+    """Take back the cancellation of a call that an agent inside the call has ordered, as a callback of its own can.
+
+    Return False, and leave it as it is, if the caller has left, or at a door that cannot tell.
+    """
+    task = asyncio.current_task()
+    if call.departure is None or task is None:
+        return False
+    leaving = asyncio.ensure_future(call.departure())
+    has_left, _ = await asyncio.wait({leaving}, timeout=0)
+    leaving.cancel()
+    if not has_left:
+        task.uncancel()
+    return not has_left
 
 
 async def refuse_unreadable(

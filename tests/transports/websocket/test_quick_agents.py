@@ -40,10 +40,10 @@ async def has_a_longer_limit(run: Run) -> None:
 
 @agent(quick=True)
 async def cancels_its_task(run: Run) -> None:
-    """Cancels the asyncio task in which it runs."""
+    """Has a callback cancel the asyncio task in which it runs."""
     task = asyncio.current_task()
     assert task
-    task.cancel()
+    asyncio.get_running_loop().call_soon(task.cancel)
     await asyncio.sleep(PATIENCE)
 
 
@@ -95,6 +95,19 @@ async def test_the_id_of_a_call_that_its_agent_cancels_is_free_again(owner: Pers
         assert (await next_frame(client))["id"] == "other"
         await client.send(call("same", "GetTask", {"id": "none"}))
         assert (await next_frame(client))["error"]["code"] == -32001
+
+
+async def test_a_call_over_http_that_its_agent_cancels_is_answered_and_logged(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
+    async with serving({"http": LeanHandler()}) as server, httpx.AsyncClient(headers=headers) as client:
+        one = sending("one", "cancels-its-task")
+        for body in (one, f"[{one}]"):
+            answer = (await client.post(f"{url(server)}/jsonrpc", content=body)).json()
+            error = (answer[0] if isinstance(answer, list) else answer)["error"]
+            assert error["code"] == -32603
+            assert f"reference {error['data'][0]['metadata']['reference']}" in caplog.text
 
 
 async def test_an_agent_is_cancelled_when_its_caller_leaves_a_socket(owner: Person) -> None:
