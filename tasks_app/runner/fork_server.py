@@ -12,7 +12,7 @@ import threading
 import time
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.util import get_temp_dir
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tasks_app.hints import hints
 
@@ -43,6 +43,18 @@ def start_server() -> None:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, former)
         _folders[os.getpid()] = get_temp_dir()
+    wake_server()
+
+
+def wake_server() -> None:
+    """Have the server go on if one of its children, an agent, has sent it SIGSTOP.
+
+    While it is stopped, no child starts, and none is known to have ended.
+    """
+    server: Any = forkserver
+    if (pid := server._forkserver._forkserver_pid) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def leave(code: int) -> NoReturn:

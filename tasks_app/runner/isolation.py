@@ -19,7 +19,7 @@ from django.conf import settings
 
 from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
-from tasks_app.runner.fork_server import CONTEXT, cool_down, start_server
+from tasks_app.runner.fork_server import CONTEXT, cool_down, start_server, wake_server
 from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (
     NO_PIPE,
@@ -216,6 +216,7 @@ class Child:
 
     def _ends_within(self, seconds: float) -> bool:
         """Return whether the process ends in this time. Reads its standard error: a full pipe would block it."""
+        wake_server()  # It learns of the end first.
         deadline = time.monotonic() + seconds
         while (rest := deadline - time.monotonic()) > 0:
             ready = wait([self.process.sentinel, *([] if self.mute else [self.errors])], rest)

@@ -51,6 +51,13 @@ def apart_function(run: Run) -> dict[str, int]:
 
 
 @agent(isolation="process")
+def apart_stops_server(run: Run, code: int) -> None:
+    """Stops the server that has forked its process, and ends with an exit code."""
+    os.kill(os.getppid(), signal.SIGSTOP)
+    os._exit(code)
+
+
+@agent(isolation="process")
 def apart_refuses(run: Run, how: str) -> str:
     """Fails in its own words or by a mistake."""
     if how == "words":

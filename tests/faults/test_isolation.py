@@ -81,6 +81,14 @@ async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> 
         await wait_for_end(pid)
 
 
+async def test_an_agent_that_stops_the_fork_server_holds_up_no_other(node: Node) -> None:
+    async with client(node) as caller:
+        task = await ended(caller, await caller.send("apart-stops-server", code=3))
+        (run,) = (await node.shown(task["id"]))["runs"]
+        assert "with the exit code 3." in run["traceback"]
+        assert state(await ended(caller, await caller.send("apart-function"))) == "TASK_STATE_COMPLETED"
+
+
 async def test_an_error_in_a_process_of_an_agent_is_told_as_elsewhere(node: Node) -> None:
     async with client(node) as caller:
         assert words(await ended(caller, await caller.send("apart-refuses", how="words"))) == "Not today."
