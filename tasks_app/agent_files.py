@@ -6,8 +6,10 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import cache_from_source, find_spec
 from inspect import unwrap
@@ -103,6 +105,10 @@ def _check(name: str, folder: Path) -> None:
         )
 
 
+SLOW = 10.0
+"""Seconds after which a reading that goes on is a trouble: an import may never end."""
+
+
 class AgentFolder:
     """The folder A2A_AGENTS_DIR as this process has read it."""
 
@@ -115,6 +121,8 @@ class AgentFolder:
         """Why the folder could not be read again; empty if it could."""
         self.is_tolerant = False
         """True to log a mistake at the start of this process, and to go on without the agents."""
+        self.reading: tuple[int, float] | None = None
+        """The thread of the reading under way and its start, on the monotonic clock."""
         self.foreign: frozenset[str] | None = None
         """Modules of the folder that others imported before the first reading, which stay as they are."""
 
@@ -143,7 +151,7 @@ class AgentFolder:
         modules = self._take_modules()
         importlib.invalidate_caches()
         try:
-            with registry.staging() as agents:
+            with self._timed(), registry.staging() as agents:
                 for module in find_modules():
                     discover(partial(importlib.import_module, module))
             registry.swap({agent.name for agent in registry if unwrap(agent.function).__module__ in modules}, agents)
@@ -183,8 +191,39 @@ class AgentFolder:
         return {name: sys.modules.pop(name) for name in _own_modules() if name not in (self.foreign or ())}
 
     def troubles(self) -> list[str]:
-        """Return why the folder could not be read again, if it could not."""
-        return [self.problem] if self.problem else []
+        """Return why the folder could not be read again, or which line holds up the reading."""
+        reading = self.reading
+        is_slow = reading is not None and time.monotonic() - reading[1] >= SLOW
+        return [sentence for sentence in (self.problem, self._slowness() if is_slow else "") if sentence]
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Log a reading that takes long, which may be at its start or within a process at work."""
+        self.reading = threading.get_ident(), time.monotonic()
+        timer = threading.Timer(SLOW, lambda: log.warning("%s", self._slowness()))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.reading = None
+
+    def _slowness(self) -> str:
+        """Return a sentence about the line of the folder at which the reading is; empty if it has ended."""
+        if (reading := self.reading) is None:
+            return ""
+        frame, place = sys._current_frames().get(reading[0]), "an import"
+        while frame is not None:
+            if _is_own(frame.f_code.co_filename):
+                place = f"{Path(frame.f_code.co_filename).relative_to(_folder())}:{frame.f_lineno}"
+                break
+            frame = frame.f_back
+        seconds = time.monotonic() - reading[1]
+        return (
+            f"agents: the reading of A2A_AGENTS_DIR has taken {seconds:.0f} s, and is at {place}: if that import never "
+            "ends, mend it, and restart the process"
+        )
 
 
 def read_stamp() -> Stamp:

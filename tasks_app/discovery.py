@@ -5,7 +5,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -88,7 +88,10 @@ def failure_of(error: BaseException) -> ImproperlyConfigured:
     """Describe an error that ended an import: the last line of the agent's author, the error, and where it was raised
     if that is another line."""
     calls = [call for call in traceback.extract_tb(error.__traceback__) if not call.filename.startswith(_MACHINERY)]
-    sentence = f"{type(error).__name__}: {error}".rstrip(": ")
+    words = ""
+    with suppress(Exception):  # The class may be the author's, and its __str__ may fail.
+        words = str(error)
+    sentence = f"{type(error).__name__}: {words}".rstrip(": ")
     if not calls:
         return ImproperlyConfigured(f"an import ended with {sentence}")
     folder, last = Path(calls[0].filename).parent, calls[-1]

@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a.agents import registry
+from tasks_app import agent_files
 from tasks_app.agent_files import AgentFolder, read_stamp
 from tasks_app.checks.agents import check_agents_left_out
+from tests.conftest import until
 
 AGENT = '''
 from a2a import Run, agent
@@ -24,6 +27,14 @@ def greet(run: Run) -> str:
     """Greets."""
     return WORD
 '''
+
+MUTE = """
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+raise Mute()
+"""
+"""A module whose error cannot be shown."""
 
 
 class Place:
@@ -72,6 +83,24 @@ def place(tmp_path: Path, settings: Any) -> Iterator[Place]:
     registry._agents = agents
 
 
+def test_an_import_that_does_not_end_is_named_until_it_does(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = threading.Event()
+    monkeypatch.setitem(sys.modules, "gate", gate)
+    monkeypatch.setattr(agent_files, "SLOW", 0.0)
+    place.write("own_slow", "import gate\n\ngate.wait()")
+    with ThreadPoolExecutor(1) as threads:
+        looking = threads.submit(place.look)
+        try:
+            until(lambda: "is at own_slow.py:3:" in "".join(place.folder.troubles()), "it is named")
+            until(lambda: "the reading of A2A_AGENTS_DIR has taken" in caplog.text, "it is logged")
+        finally:
+            gate.set()
+    assert looking.result()
+    assert place.folder.troubles() == []
+
+
 @pytest.mark.requirement("ZONE-22")
 def test_new_changed_and_removed_files_are_read_without_a_restart(place: Place) -> None:
     assert not place.look()
@@ -105,6 +134,7 @@ def test_files_that_are_still_written_are_not_read(place: Place) -> None:
         ("def broken(:", "own_second.py:1: invalid syntax"),
         ("raise RuntimeError('not today')", "RuntimeError: not today"),
         ("import sys; sys.exit('no key')", "own_second.py:1: the import ended with SystemExit: no key"),
+        (MUTE, "own_second.py:5: the import ended with Mute"),
         ("import no_such_module_here", "No module named 'no_such_module_here'"),
         (AGENT.format(name="x").replace("@agent(", "@agent(timeot=3, "), "did you mean timeout=?"),
         (AGENT.format(name="first"), "the name is taken already, by"),
