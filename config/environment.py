@@ -57,6 +57,13 @@ def path(name: str, default: str) -> str:
     return os.environ.get(name, default).strip()
 
 
+def folder(name: str) -> str:
+    """Return the absolute path of a folder; empty if it is not set. Code that changes the working directory of the
+    process must not move it."""
+    value = text(name)
+    return str(Path(value).expanduser().absolute()) if value else ""
+
+
 def number(name: str, default: float, minimum: float = 0, maximum: float = float("inf")) -> float:
     """Return a finite decimal number between the minimum and the maximum."""
     value = text(name)

@@ -83,7 +83,7 @@ def watch(sender: Any, **_: Any) -> None:
 
 
 def _folder() -> Path:
-    return Path(settings.A2A_AGENTS_DIR).expanduser().absolute()
+    return Path(settings.A2A_AGENTS_DIR)
 
 
 def _name(path: Path) -> str:

@@ -54,6 +54,17 @@ def test_a_file_cannot_make_a_production(file: Path) -> None:
     assert text("LLM_MODEL") == text("SECRET_KEY") == ""
 
 
+def test_a_folder_of_agents_stays_where_it_is_when_an_agent_changes_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = Path("config/sections/agents.py").absolute()
+    monkeypatch.chdir(tmp_path)
+    for value, place in (("agents", str(tmp_path / "agents")), ("~/agents", str(tmp_path / "agents")), ("", "")):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("A2A_AGENTS_DIR", value)
+        assert runpy.run_path(str(section))["A2A_AGENTS_DIR"] == place
+
+
 def test_without_a_file_nothing_happens(file: Path) -> None:
     read_env_file(file)
 

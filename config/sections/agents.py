@@ -1,12 +1,12 @@
 """Agents."""
 
-from config.environment import flag, names, number, relays, text, whole
+from config.environment import flag, folder, names, number, relays, text, whole
 
 A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
 """The agent that answers at `/jsonrpc`."""
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
 """Further modules with agents. Each module defines or imports an agent."""
-A2A_AGENTS_DIR = text("A2A_AGENTS_DIR")
+A2A_AGENTS_DIR = folder("A2A_AGENTS_DIR")
 """A folder of modules with agents. All its modules are imported."""
 A2A_AGENTS_RELOAD = flag("A2A_AGENTS_RELOAD", True)
 """Whether processes read the folder `A2A_AGENTS_DIR` again, without a restart, when its files change."""

@@ -22,6 +22,7 @@ KINDS = {
     "flag": "true or false",
     "hosts": "list of hosts",
     "level": "level",
+    "folder": "path",
     "long_secret": "text",
     "members": "JSON object",
     "names": "list",
