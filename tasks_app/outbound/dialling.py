@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, NamedTuple
 
@@ -23,7 +24,10 @@ from tasks_app.outbound.resolving import Answers, Lookups, calling, registering
 LOOKUP_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 MOST_READ = 131_072
-"""Bytes read from one connection. An endless row of informational answers (1xx) would run into no time limit."""
+"""Bytes read from one connection."""
+MOST_HEAD = 65_536
+"""Bytes read before the head of an answer has ended. They include all interim answers (1xx) before it: an endless row
+of these keeps the loop busy, and no limit of httpx or of the time between two pieces ends it."""
 PORTS_FROM = 1_024
 """The lowest port that may be called, besides those of HTTP: lower ports belong to other protocols."""
 _URL = re.compile(
@@ -215,16 +219,20 @@ async def lookup(host: str, port: int, lookups: Lookups) -> Answers:
 
 
 class Bounded(httpcore.AsyncNetworkStream):
-    """A connection with a limit of bytes to read."""
+    """A connection with a limit of bytes to read: at first that of a head."""
 
-    def __init__(self, inner: httpcore.AsyncNetworkStream, most: int, left: int | None = None) -> None:
+    def __init__(self, inner: httpcore.AsyncNetworkStream, most: int) -> None:
         self.inner = inner
         self.most = most
-        self.left = most if left is None else left
+        self.left = min(most, MOST_HEAD)
+
+    def admit_body(self) -> None:
+        """Read on to the limit of a whole answer: the head is there."""
+        self.left += max(0, self.most - MOST_HEAD)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self.left <= 0:
-            raise httpcore.ReadError(f"more than {self.most} bytes")
+            raise httpcore.ReadError("the answer has too many bytes")
         try:
             piece = await self.inner.read(min(max_bytes, self.left), timeout)
         except ssl.SSLError as error:
@@ -245,7 +253,7 @@ class Bounded(httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.AsyncNetworkStream:
-        return Bounded(await self.inner.start_tls(ssl_context, server_hostname, timeout), self.most, self.left)
+        return Bounded(await self.inner.start_tls(ssl_context, server_hostname, timeout), self.most)
 
     def get_extra_info(self, info: str) -> Any:
         return self.inner.get_extra_info(info)
@@ -286,6 +294,22 @@ class Dialler(httpcore.AsyncNetworkBackend):
         await self.inner.sleep(seconds)
 
 
+class Transport(httpx.AsyncHTTPTransport):
+    """A transport whose connections are Bounded, and serve one call each."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        connection: Bounded = response.extensions["network_stream"]
+        connection.admit_body()
+        return response
+
+
+def _no_cookies() -> CookieJar:
+    """Return a jar that takes in nothing. The receivers of all callers share a client, and one would choose what the
+    others of its domain are sent."""
+    return CookieJar(DefaultCookiePolicy(allowed_domains=()))
+
+
 @cache
 def authorities() -> ssl.SSLContext:
     """Return the certificates of the authorities that this process trusts: those of the system, or SSL_CERT_FILE.
@@ -305,11 +329,11 @@ def client(
 ) -> httpx.AsyncClient:
     """Return a client that checks and dials anew for every call.
 
-    It follows no redirects and uses no proxies from the environment, since a proxy would do the dialling. Call target()
-    on the URL first. The time limit holds for each part of a call, not for all of it.
+    It follows no redirects, keeps no cookies, and uses no proxies from the environment, since a proxy would do the
+    dialling. Call target() on the URL first. The time limit holds for each part of a call, not for all of it.
     """
     context = verify or authorities()
-    transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
+    transport = Transport(verify=context, trust_env=False)
     # httpx has no argument for a network backend. tests/outbound/test_names.py checks that this one is used.
     transport._pool = httpcore.AsyncConnectionPool(
         ssl_context=context,
@@ -319,6 +343,7 @@ def client(
     )
     return httpx.AsyncClient(
         transport=transport,
+        cookies=_no_cookies(),
         trust_env=False,
         follow_redirects=False,
         timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),

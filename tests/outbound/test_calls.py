@@ -84,11 +84,55 @@ def test_an_answer_without_end_is_read_up_to_a_limit(names: Any, settings: Any, 
         there = await asyncio.start_server(endless, "127.0.0.1", 0, ssl=context if scheme == "https" else None)
         url = f"{scheme}://hooks.internal:{there.sockets[0].getsockname()[1]}/"
         async with asyncio.timeout(20), outbound.client(seconds=10, verify=trusted) as client:
-            with pytest.raises(httpx.ReadError, match="131072 bytes"):
+            with pytest.raises(httpx.ReadError, match="too many bytes"):
                 await client.post(url, content=b"{}")
         there.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_interim_answers_have_a_limit_of_their_own(names: Any, settings: Any, tmp_path: Path, scheme: str) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+    file = certificate("hooks.internal", tmp_path)
+    trusted = ssl.create_default_context(cafile=str(file))
+    context = server_context(file)
+    hint, head = b"HTTP/1.1 103 Early Hints\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"
+
+    async def hinting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
+        with contextlib.suppress(OSError):
+            writer.write(hint * (3 if path == b"/few" else 5_000) + head + b"x" * 200_000)
+            await writer.drain()
+        writer.close()
+
+    async def story() -> None:
+        there = await asyncio.start_server(hinting, "127.0.0.1", 0, ssl=context if scheme == "https" else None)
+        url = f"{scheme}://hooks.internal:{there.sockets[0].getsockname()[1]}"
+        async with outbound.client(seconds=10, verify=trusted, most_read=1_000_000) as client:
+            assert len((await client.get(f"{url}/few")).content) == 200_000
+            with pytest.raises(httpx.ReadError, match="too many bytes"):
+                await client.get(f"{url}/many")
+        there.close()
+
+    asyncio.run(story())
+
+
+def test_the_cookies_of_a_receiver_are_sent_to_no_other(names: Any, settings: Any) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["one.hooks.internal", "two.hooks.internal"]
+    names([["127.0.0.1"]])
+
+    async def story(port: int) -> None:
+        async with outbound.client(seconds=10) as client:
+            for name in ("one", "two"):
+                await client.post(f"http://{name}.hooks.internal:{port}/", content=b"{}")
+            assert not client.cookies
+
+    with receiver() as there:
+        there.default = Reply(204, {"Set-Cookie": "planted=1; Domain=.hooks.internal; Path=/"})
+        asyncio.run(story(there.server_address[1]))
+        assert ["cookie" in got.headers for got in there.got] == [False, False]
 
 
 @pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"], ids=["head", "body"])
