@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
@@ -25,6 +24,7 @@ from a2a.client.link import WAYS, Link
 from a2a.client.patience import Retries, Timeouts, is_repeatable, repeat
 from a2a.client.refusals import parsed
 from a2a.client.room import Room
+from a2a.client.sharing import SharedWork
 from a2a.client.stream import Listening, Stream
 from a2a.client.systems import SystemCalls, message_of
 from a2a.money import micros_of
@@ -98,7 +98,8 @@ class Client(SystemCalls):
         self._links = [Link(self._http, interface, self._extensions)] if interface else []
         self._opened = self._links
         """The links, and those to versions that the server has refused."""
-        self._lock = asyncio.Lock()
+        self._reading = SharedWork()
+        """The reading of the card."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -269,7 +270,7 @@ class Client(SystemCalls):
 
     async def found_card(self) -> FoundCard:
         """Return the public card with its JSON and its address."""
-        async with self._lock:
+        async with self._reading.attempt():
             if self._card is None:
                 self._card = await find_card(self._http, self.url, self._versions, self._retries, self._trust)
             return self._card

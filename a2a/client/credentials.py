@@ -12,6 +12,7 @@ from a2a.client.addresses import HTTP, check_address
 from a2a.client.bodies import decompressed, raw
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import NoToken
+from a2a.client.sharing import SharedWork
 
 EARLY = 300.0
 """Seconds before the expiry of a token at which it is renewed."""
@@ -71,7 +72,7 @@ class ClientCredentials:
     """Tokens by the client credentials grant of OAuth 2 (RFC 6749, 4.4).
 
     A token is kept, and renewed 300 seconds before its end, or after half of its life if that is shorter. Calls that
-    need a new token at the same time wait for one request.
+    need a new token at the same time wait for one request, and share its error.
     """
 
     def __init__(
@@ -92,12 +93,12 @@ class ClientCredentials:
         self._secret = httpx.BasicAuth(client_id, client_secret)
         self._http = http
         self._clock = clock
-        self._lock = asyncio.Lock()
+        self._asking = SharedWork()
         self._token = ""
         self._renewal = 0.0
 
     async def headers(self) -> dict[str, str]:
-        async with self._lock:
+        async with self._asking.attempt():
             if not self._token or self._clock.steady() >= self._renewal:
                 now = self._clock.steady()
                 grant = await self._ask()

@@ -42,6 +42,8 @@ class Remote:
 
 _http: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, httpx.AsyncClient]] = WeakKeyDictionary()
 _remotes: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[RelayOptions, Remote]] = WeakKeyDictionary()
+_opening: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[RelayOptions, asyncio.Lock]] = WeakKeyDictionary()
+"""The locks of relays whose clients are opened. Each client reads the card, so runs that begin together share one."""
 _rooms: dict[str, Room] = {}
 
 
@@ -49,14 +51,15 @@ async def client_of(relay: RelayOptions) -> Client:
     """Return the client of a relay for the running loop."""
     loop = asyncio.get_running_loop()
     remotes = _remotes.setdefault(loop, {})
-    remote = remotes.get(relay)
-    if remote is None or time.monotonic() - remote.born > CLIENT_SECONDS:
-        http = _http.setdefault(loop, {})
-        if relay.name not in http:
-            http[relay.name] = guarded_http()
-        remote = remotes[relay] = Remote(
-            open_client(relay, http[relay.name], await credentials_of(relay.name, http[relay.name]))
-        )
+    async with _opening.setdefault(loop, {}).setdefault(relay, asyncio.Lock()):
+        remote = remotes.get(relay)
+        if remote is None or time.monotonic() - remote.born > CLIENT_SECONDS:
+            http = _http.setdefault(loop, {})
+            if relay.name not in http:
+                http[relay.name] = guarded_http()
+            remote = remotes[relay] = Remote(
+                open_client(relay, http[relay.name], await credentials_of(relay.name, http[relay.name]))
+            )
     return remote.client
 
 

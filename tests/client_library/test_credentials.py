@@ -70,6 +70,18 @@ async def test_calls_that_need_a_token_at_once_wait_for_one_request() -> None:
     assert len(tokens.asked) == 1
 
 
+async def test_calls_that_wait_for_one_request_share_its_error() -> None:
+    fake = FakeClock()
+    async with (
+        faulty(plain(503)) as tokens,
+        faulty(result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        outcomes = await asyncio.gather(*(client.get_task("t") for _ in range(20)), return_exceptions=True)
+    assert [(type(outcome), outcome.attempts) for outcome in outcomes] == [(errors.NoToken, 4)] * 20  # type: ignore[union-attr]
+    assert (len(tokens.asked), len(server.asked)) == (4, 0)
+
+
 async def test_a_token_that_was_refused_is_not_used_again() -> None:
     fake = FakeClock()
     async with (

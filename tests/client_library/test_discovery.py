@@ -1,5 +1,6 @@
 """Cards: where they are found, which interface is chosen, and which cards are believed."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -148,6 +149,17 @@ async def test_a_card_is_asked_for_again_after_a_fault() -> None:
     async with faulty(plain(503), plain(200, orjson.dumps(card()))) as server, client_of(server, fake) as client:
         assert (await client.card()).name == "n"
     assert fake.pauses == [0.1]
+
+
+async def test_calls_that_wait_for_the_card_share_the_error_of_its_reading() -> None:
+    fake = FakeClock()
+    async with faulty(plain(503)) as server, client_of(server, fake) as client:
+        outcomes = await asyncio.gather(*(client.get_task("t") for _ in range(20)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [errors.Unavailable] * 20
+        assert len(server.asked) == 4
+        with pytest.raises(errors.Unavailable):
+            await client.get_task("t")
+    assert len(server.asked) == 8
 
 
 async def test_a_stream_to_an_agent_that_is_not_found_is_not_tried_twice_over() -> None:

@@ -14,7 +14,7 @@ from a2a.client.patience import Retries
 from a2a.types import Task
 from tasks_app.models import RelayedTask, Run
 from tasks_app.relays import registration, relayed_tasks
-from tasks_app.relays.remotes import room_of
+from tasks_app.relays.remotes import client_of, room_of
 from tests.client_library import faulty
 from tests.client_library.faulty import Act, Asked, Faulty, chunk, drop, error, events, half, plain, status, task
 from tests.conftest import Person
@@ -129,6 +129,17 @@ async def test_a_large_answer_that_finds_no_room_beside_unfinished_ones_leads_to
         later = await relayed(owner, name)
     assert [one.status.state for one in (full, beside, later)] == ["failed", "completed", "completed"]
     assert words(full) == "Attempt 2 of 2 failed: Too many large answers of the remote agent have not come whole."
+
+
+async def test_runs_that_begin_together_read_the_card_once(
+    owner: Person, add_relay: AddRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remote(drop) as server:
+        relay = registration.RelayOptions(name=await added(add_relay, server.url), url=server.url)
+        clients = await asyncio.gather(*(client_of(relay) for _ in range(20)))
+        cards = await asyncio.gather(*(client.card() for client in clients))
+    assert [card.name for card in cards] == ["far"] * 20
+    assert len(server.asked) == 1
 
 
 async def test_a_remote_agent_that_is_not_there_fails_the_task_after_all_attempts(

@@ -33,6 +33,7 @@ from a2a.client.errors import (
 )
 from a2a.client.http import Answer, Http, within
 from a2a.client.patience import seconds_until
+from a2a.client.sharing import SharedWork
 from a2a.client.transports import Frame
 from a2a.client.transports.jsonrpc import envelope
 from a2a.types import Json
@@ -67,7 +68,7 @@ class WebSocket:
         self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         """The calls that have no answer yet, by their ids."""
-        self._lock = asyncio.Lock()
+        self._connecting = SharedWork()
 
     async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
         rpc_id = next(self._ids)
@@ -150,7 +151,7 @@ class WebSocket:
         return refusals.of_status(answer, self.where)
 
     async def _shared(self) -> ClientConnection:
-        async with self._lock:
+        async with self._connecting.attempt():
             if self._connection is None or self._reading is None or self._reading.done():
                 self._connection = await self._connect()
                 self._reading = asyncio.create_task(self._read(self._connection))
