@@ -5,7 +5,6 @@ import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
-import httpx
 from django.db.models import QuerySet
 
 from a2a.client import Client, ClientError, errors
@@ -19,7 +18,7 @@ from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import relayed_tasks
 from tasks_app.relays.options import RelayOptions, relays
-from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, open_client
+from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, guarded_http, open_client
 from tasks_app.relays.translation import CREDENTIALS
 
 log = logging.getLogger(__name__)
@@ -28,6 +27,9 @@ BATCH = 100
 GIVE_UP = timedelta(days=1)
 """The time after the end of a task for which the cancellation of its remote task is tried again."""
 ENDED = [state.value for state in TERMINAL]
+_places: dict[str, str] = {}
+"""The last row of each relay that a round of this process has taken. The next round goes on behind it: rows whose
+cancellations always fail take turns with all others."""
 _under_way: set[asyncio.Task[None]] = set()
 """References to tasks under way: a loop has only weak ones."""
 
@@ -69,46 +71,55 @@ async def end(row: RelayedTask, client: Client) -> None:
 
 
 def find_open() -> list[RelayedTask]:
-    """Return the rows of tasks that have ended before their remote tasks, up to BATCH of each relay."""
+    """Return the next rows of tasks that have ended before their remote tasks, up to BATCH of each relay."""
     return bridge.do(DoSlowly(_find_open))
 
 
 def _find_open() -> list[RelayedTask]:
     names = _open_rows().order_by("relay").values_list("relay", flat=True).distinct()
-    rows = _open_rows().select_related("task").order_by("pk")
-    return [row for name in list(names) for row in rows.filter(relay=name)[:BATCH]]
+    return [row for name in list(names) for row in _next_rows(name)]
 
 
-async def cancel_all(rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
+def _next_rows(relay: str) -> list[RelayedTask]:
+    place = _places.get(relay, "")
+    rows = _open_rows().select_related("task").filter(relay=relay).order_by("pk")
+    group = list(rows.filter(pk__gt=place)[:BATCH])
+    group += rows.filter(pk__lte=place)[: BATCH - len(group)]
+    if group:  # Another process may have closed the last rows meanwhile.
+        _places[relay] = group[-1].pk
+    return group
+
+
+async def cancel_all(rows: Sequence[RelayedTask]) -> None:
     """Cancel the remote tasks of rows. Those that cannot be canceled now are tried again, for GIVE_UP.
 
-    All are canceled at once: a remote server that never answers delays no other.
+    All are canceled at once, and each relay has connections of its own: a remote server that never answers delays no
+    other.
     """
     options = {relay.name: relay for relay in relays()}
     groups: dict[str, list[RelayedTask]] = {}
     for row in rows:
         groups.setdefault(row.relay, []).append(row)
-    await asyncio.gather(*(_cancel_rows(options.get(name), group, http) for name, group in groups.items()))
+    await asyncio.gather(*(_cancel_rows(options.get(name), group) for name, group in groups.items()))
 
 
-async def _cancel_rows(relay: RelayOptions | None, rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
+async def _cancel_rows(relay: RelayOptions | None, rows: Sequence[RelayedTask]) -> None:
     """Cancel the remote tasks of one relay. Without it they are left alone."""
-    errors = await _cancel(relay, rows, http) if relay else [None] * len(rows)
+    errors = await _cancel(relay, rows) if relay else [None] * len(rows)
     for row, error in zip(rows, errors, strict=True):
         if relay is None or (error and clock.now() - row.task.status_at > GIVE_UP):
             await relayed_tasks.close(row.task_id)
             log.warning("task %s: its remote task %s was not canceled: %s", row.task_id, row.remote_id, error)
 
 
-async def _cancel(
-    relay: RelayOptions, rows: Sequence[RelayedTask], http: httpx.AsyncClient
-) -> Sequence[Exception | None]:
+async def _cancel(relay: RelayOptions, rows: Sequence[RelayedTask]) -> Sequence[Exception | None]:
     """Cancel remote tasks at once; return the error of each."""
-    try:
-        client = open_client(relay, http, await credentials_of(relay.name, http))
-    except Failure as problem:
-        return [problem] * len(rows)
-    return await asyncio.gather(*(_try(row, client) for row in rows))
+    async with guarded_http() as http:
+        try:
+            client = open_client(relay, http, await credentials_of(relay.name, http))
+        except Failure as problem:
+            return [problem] * len(rows)
+        return await asyncio.gather(*(_try(row, client) for row in rows))
 
 
 async def _try(row: RelayedTask, client: Client) -> Exception | None:

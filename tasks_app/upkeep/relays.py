@@ -35,9 +35,7 @@ class RelayRoutine(Routine):
         from tasks_app.relays import cancellation, cards, remotes
 
         async with remotes.guarded_http() as http:
-            calls = asyncio.gather(
-                *(cards.read_card(relay, http) for relay in due), cancellation.cancel_all(rows, http)
-            )
+            calls = asyncio.gather(*(cards.read_card(relay, http) for relay in due), cancellation.cancel_all(rows))
             while not (calls.done() or self.stopping.is_set()):
                 await asyncio.wait([calls], timeout=STOP_LOOK)
             calls.cancel()

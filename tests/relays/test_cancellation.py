@@ -12,7 +12,7 @@ from django.urls import reverse
 from a2a.requests import CancelTask
 from tasks_app.models import Relay, RelayedTask
 from tasks_app.operators.roles import VIEWER
-from tasks_app.relays import cancellation, cards
+from tasks_app.relays import cancellation, cards, remotes
 from tasks_app.relays.credentials import StoredCredentials
 from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Person, Server
@@ -116,6 +116,36 @@ def test_a_server_that_is_away_delays_no_other(
         relay_routine.run_round()
     assert state_there(server, later.id) == "canceled"
     assert RelayedTask.objects.get(pk=question).is_open
+
+
+def test_a_server_that_never_answers_takes_no_connection_of_another(
+    question: str, owner: Person, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remotes, "SPARE", 0)
+    monkeypatch.setattr(cancellation, "SECONDS", 5.0)
+    monkeypatch.setattr(cards, "claim_due", list)
+    settings.A2A_ASYNC_SLOTS = 1
+    (name,) = settings.A2A_RELAYS
+    later = sent(owner, "red", name)
+    ask(owner, CancelTask(id=later.id))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.A2A_RELAYS |= {"away": {"url": f"http://127.0.0.1:{silent.getsockname()[1]}"}}
+        RelayedTask.objects.filter(pk=question).update(relay="away")
+        relay_routine.run_round()
+    assert state_there(server, later.id) == "canceled"
+
+
+def test_cancellations_that_fail_take_turns_with_later_ones(
+    question: str, owner: Person, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancellation, "BATCH", 1)
+    (name,) = settings.A2A_RELAYS
+    tasks = [question, *(sent(owner, "red", name).id for _ in range(2))]
+    for task_id in tasks[1:]:
+        ask(owner, CancelTask(id=task_id))
+    rounds = [[row.pk for row in cancellation.find_open()] for _ in range(4)]
+    assert sorted(pk for (pk,) in rounds[:3]) == sorted(tasks)
+    assert rounds[3] == rounds[0]
 
 
 @pytest.fixture
