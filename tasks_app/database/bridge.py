@@ -164,6 +164,8 @@ def _refuse(refusals: Refusals) -> None:
         settle([entry for entry, _ in refusals], [error for _, error in refusals])
 
 
+FILES_AT_ONCE = 4
+"""Threads that read and write stored bytes: a file that is slow to read holds up no other."""
 VITAL = frozenset({"write", "read", "health"})
 """Lanes of small items of all callers. When they wait, the process does not do its work."""
 
@@ -176,7 +178,7 @@ def open_lane(name: str) -> Lane:
         lane = SharedLane(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
         lane.seconds = settings.A2A_READ_SECONDS
     lane.gives_way = name in {"large", "bodies"}
-    lane.start(settings.A2A_READ_CONNECTIONS if name == "slow" else 1)
+    lane.start({"slow": settings.A2A_READ_CONNECTIONS, "files": FILES_AT_ONCE}.get(name, 1))
     return lane
 
 

@@ -13,7 +13,7 @@ from django.db import DataError
 from a2a.requests import GetTask
 from a2a.types import Part
 from tasks_app import clock, event_log
-from tasks_app.database.bridge import bridge
+from tasks_app.database.bridge import FILES_AT_ONCE, bridge
 from tasks_app.files import path_of, sweep
 from tasks_app.files.deleting import OWNER, Orphans, delete_unused
 from tasks_app.files.storage import DoWithFiles, load
@@ -90,7 +90,8 @@ def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytes
     monkeypatch.setattr(settings, "A2A_LEASE_SECONDS", 30)
     sweeps.sweeper.stop()
     gate, ours = Event(), sweeps.Sweeper()
-    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # a large file, on a slow disk
+    for _ in range(FILES_AT_ONCE):
+        bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # a large file, on a slow disk
     bridge.do(creation(owner, "k", agent="nobody"))
     try:
         for _ in range(3):

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tasks_app.database.bridge import bridge
+from tasks_app.files.storage import DoWithFiles
 from tasks_app.transports import files as door
 from tests.conftest import until
 
@@ -123,5 +125,25 @@ def test_clients_that_are_slow_hold_no_thread(gate: threading.Event) -> None:
         assert await whole(Content()) == bytes(10)
         for chunks in slow:
             await chunks.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_read_of_an_agent_that_hangs_holds_up_no_other(gate: threading.Event, lanes: None) -> None:
+    reading = threading.Event()
+
+    def hang() -> None:
+        reading.set()
+        gate.wait()
+
+    async def story() -> None:
+        hanging = asyncio.ensure_future(bridge.ask(DoWithFiles(hang)))
+        await asyncio.to_thread(reading.wait)
+        try:
+            assert await asyncio.wait_for(bridge.ask(DoWithFiles(lambda: b"read")), 30) == b"read"
+            assert not hanging.done()
+        finally:
+            gate.set()
+        await hanging
 
     asyncio.run(story())
