@@ -25,6 +25,8 @@ class Numbers:
         """Whether all ids so far count events, as far as they tell."""
         self._proven = False
         """Whether at least one id was the successor of the one before."""
+        self.went_back = False
+        """Whether a resumed stream began with a smaller id: its server counts anew, or sends earlier events again."""
 
     def repeat(self, text: str, *, first: bool) -> bool:
         """Note the id of an event. Return whether it is that of an earlier event, or of the last.
@@ -34,6 +36,7 @@ class Numbers:
         number = int(text) if text.isdecimal() and len(text) <= _DIGITS else -1
         if self._count and self._proven and not first and 0 <= number <= self._last:
             return True
+        self.went_back = self.went_back or (first and 0 <= number < self._last)
         if self._last >= 0:
             step = number - self._last
             self._proven = self._proven or step == 1
@@ -54,7 +57,7 @@ class Memory:
             self.update = Update(event=task, task_id=task.id, context_id=task.context_id, id=last_id)
         self.state: TaskState | None = task.status.state if task else None
         self.has_gap = False
-        """Whether the stream was resumed without ids, so that events from around that moment may be there twice."""
+        """Whether the stream was resumed without ids, or by ids that went back, so that events may be there twice."""
         self._tails: dict[str, Part] = {}
         """The last part of each artifact as of the last such resumption, until the artifact gets its next piece."""
         self._task: Task | None = task
@@ -73,6 +76,7 @@ class Memory:
         """Yield the new part of an update. `first` marks the first event of a resumed stream."""
         if self._is_repeated(update, first=first):
             return
+        self.has_gap = self.has_gap or self._numbers.went_back
         if self._task is None:
             yield from self._keep(update)
         elif isinstance(update.event, Task):

@@ -68,6 +68,7 @@ class SyncClient:
     def __init__(self, url: str, **options: Any) -> None:
         self._client = Client(url, **options)
         self._runner = asyncio.Runner()
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -78,12 +79,17 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
-        self._run(self._client.close())
-        self._runner.close()
+        """Close the connections. To close them again does nothing."""
+        if not self._is_closed:
+            self._run(self._client.close())
+            self._runner.close()
+            self._is_closed = True
 
     def _run(self, asking: Coroutine[Any, Any, Value]) -> Value:
-        return self._runner.run(asking)
+        try:
+            return self._runner.run(asking)
+        finally:
+            asking.close()  # The runner has not begun it if it is closed, or if another loop runs.
 
     def send(self, message: str | Message, **options: Any) -> Task | Message:
         """Send a message; see `Client.send`."""

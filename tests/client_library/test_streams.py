@@ -100,6 +100,21 @@ async def test_text_around_a_gap_is_put_right_at_the_end() -> None:
     assert [update.state for update in updates].count("completed") == 1
 
 
+async def test_text_of_a_server_that_sends_its_events_again_is_put_right_at_the_end() -> None:
+    begin = [("1", BEGIN), ("2", chunk("1 "))]
+    script = [
+        events(*begin),
+        events(*begin, ("3", chunk("2 ")), ("4", status(DONE))),
+        result(task(DONE, ["1 2 "])),
+    ]
+    async with faulty(*script) as server, rpc(server, FakeClock()) as client:
+        stream = client.stream("Hi")
+        updates = await read(stream)
+    assert stream.task is not None
+    assert text_of(stream.task) == "1 2 "
+    assert [update.state for update in updates].count("completed") == 1
+
+
 async def test_a_task_that_ended_while_the_stream_was_broken_is_fetched() -> None:
     refusals: list[Act] = [error(-32004, "This operation is not supported"), error(-32602, "Task is terminal")]
     for refusal in refusals:

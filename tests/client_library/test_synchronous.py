@@ -42,6 +42,13 @@ def test_a_webhook_is_kept_without_async(server: Server) -> None:
         assert client.cancel_task(task.id).status.state == "canceled"
 
 
+def test_a_closed_client_may_be_closed_again_and_calls_nothing() -> None:
+    with SyncClient("http://127.0.0.1:1") as client:
+        client.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            client.get_task("t")
+
+
 ASYNC_ONLY = {"follow", "found_card", "link", "links", "page"}
 """Methods for the commands and for tests, beyond those that docs/client.md lists."""
 
