@@ -103,6 +103,15 @@ async def test_many_calls_share_a_connection_and_are_matched_by_id() -> None:
     assert server.asked[0]["a2a-service-parameters"] == {"A2A-Version": "1.0"}
 
 
+async def test_a_stream_whose_frames_are_of_another_call_is_no_stream() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, {"id": wire["id"] + 1}, result=BEGIN, sequence=1)
+
+    async with socket(act) as server, client_of(server, FakeClock()) as client:
+        with pytest.raises(errors.InvalidResponse, match="another call"):
+            await asyncio.wait_for(anext(aiter(client.stream("Hi"))), 30)
+
+
 async def test_a_stream_that_is_lost_is_taken_up_again_after_its_last_event() -> None:
     async def act(connection: ServerConnection, wire: Json) -> None:
         if wire["method"] == "SendStreamingMessage":

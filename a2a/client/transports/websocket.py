@@ -191,6 +191,9 @@ class WebSocket:
             if wire.get("id") == rpc_id or _is_for_any(wire):
                 sequence = wire.get(SEQUENCE)
                 yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
+            elif wire.get("id") is not None:
+                # The connection has this one call. A server that answers others would be heard for ever.
+                raise InvalidResponse("a frame has the id of another call", where=self._place(method))
 
     async def _send(self, connection: ClientConnection, rpc_id: int, method: str, params: Json, more: Json) -> None:
         wire = envelope(rpc_id, method, params)
