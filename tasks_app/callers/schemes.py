@@ -78,8 +78,8 @@ class Scheme(Struct, frozen=True, kw_only=True):
     """The auth-scheme of its challenge, as IANA lists it (RFC 9110, 11.6.1); empty without one."""
     substitute: str = ""
     """The auth-scheme of the challenge if no scheme that is on has one, because each 401 must have one."""
-    parameters: Callable[[], Mapping[str, str]] = dict
-    """Returns further parameters of the challenge."""
+    parameters: Callable[[str], Mapping[str, str]] = lambda _: {}
+    """Returns further parameters of the challenge for a path."""
     read: Callable[[Mapping[str, Any]], Evidence | None]
     """Returns the evidence in the headers of a request, named as in WSGI; None without any."""
     prove: Callable[[Evidence], Awaitable[Work[Caller | None]]]
@@ -124,16 +124,18 @@ def auth() -> Json:
     return {"method": scheme.method, **scheme.details()}
 
 
-def challenge(error: str = "", scope: str = "") -> str:
-    """Return the value of WWW-Authenticate. `error` is the code of the error for bearer tokens (RFC 6750, 3.1), and
-    `scope` the scope that a token needs; one with other characters than scopes may have is left out.
+def challenge(path: str, error: str = "", scope: str = "") -> str:
+    """Return the value of WWW-Authenticate for a request to a path.
+
+    `error` is the code of the error for bearer tokens (RFC 6750, 3.1), and `scope` the scope that a token needs; one
+    with other characters than scopes may have is left out.
 
     Schemes with the same auth-scheme share one challenge.
     """
     challenges: dict[str, dict[str, str]] = {}
     for scheme in schemes():
         if scheme.challenge:
-            challenges.setdefault(scheme.challenge, {"realm": REALM}).update(scheme.parameters())
+            challenges.setdefault(scheme.challenge, {"realm": REALM}).update(scheme.parameters(path))
     if not challenges:
         challenges = {scheme.substitute: {"realm": REALM} for scheme in schemes()}
     if error and "Bearer" in challenges:

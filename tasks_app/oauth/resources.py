@@ -27,6 +27,13 @@ def agent_of(resource: str, address: str) -> str | None:
     return None
 
 
+def agent_path(path: str) -> str:
+    """Return the address of the agent that a path of ours belongs to, without our own, such as /agents/echo; empty for
+    any other path."""
+    match = _AGENT.fullmatch(path)
+    return f"/agents/{match[1]}" if match else ""
+
+
 def agents_of(resources: list[str]) -> frozenset[str] | None:
     """Return the agents that a token is limited to, by the resources that are stored with it; None for no limit."""
     matches = [re.search(r"/agents/([-a-zA-Z0-9_]+)(?:/|\Z)", urlsplit(resource).path) for resource in resources]

@@ -20,6 +20,7 @@ from oauthlib.common import Request
 
 from tasks_app.cards.addresses import address_of
 from tasks_app.models import OAuthClient
+from tasks_app.oauth.resources import agents_of
 from tasks_app.oauth.scheme import is_valid
 from tasks_app.oauth.scopes import describe
 from tasks_app.oauth.secrets import checksum
@@ -74,11 +75,13 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
 
     def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
         """Show the page, whose form may lead to the client's address."""
-        client = context.get("application")
+        client, resources = context.get("application"), context.get("resource", "").split()
         page = {
             **admin.site.each_context(self.request),
             "title": f"Approve {client.name}?" if client else "The request of the client is not valid",
             "permissions": [(scope, describe(scope)) for scope in context.get("scopes", ())],
+            "resources": resources,
+            "agents": sorted(agents_of(resources) or ()),
             **context,
         }
         response: HttpResponse = super().render_to_response(page, **options)

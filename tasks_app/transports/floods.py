@@ -51,6 +51,7 @@ class Head(Struct):
     origin: str
     """The address for limits of strangers."""
     place: Place
+    path: str
 
 
 class Body(Struct):
@@ -73,7 +74,7 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if evidence is None or is_cached(evidence):
         return None
     peer = peer_in(meta)
-    head = Head(meta, peer, origin_of(peer, forwarded=is_forwarded(meta)), place)
+    head = Head(meta, peer, origin_of(peer, forwarded=is_forwarded(meta)), place, scope["path"])
     try:
         strangers.check_failures(head.origin)
     except TooManyCalls as error:
@@ -152,7 +153,7 @@ def _refuse(head: Head, call: Body, error: Error) -> Whole:
         further = {"Retry-After": str(error.retry_after)}
     else:
         failure = _in_language(wrapping, *call.choice) if call.choice else _unknown(head.place.endpoint, wrapping.id)
-        further = {"WWW-Authenticate": challenge("invalid_token")}
+        further = {"WWW-Authenticate": challenge(head.path, "invalid_token")}
     tally.count(head.peer, failure.status)
     return encode_whole(failure, wrapping.media, head.meta, further)
 

@@ -208,14 +208,16 @@ def headers_of(request_id: str, further: dict[str, str] | None) -> dict[str, str
     return own
 
 
-def add_headers(response: HttpResponse, error: Error) -> None:
+def add_headers(request: HttpRequest, response: HttpResponse, error: Error) -> None:
     """Add the headers for an error: WWW-Authenticate and Retry-After."""
     if isinstance(error, Unauthenticated):
         # A request without evidence is told no error (RFC 6750, 3.1).
-        response["WWW-Authenticate"] = challenge("invalid_token" if isinstance(error, InvalidKey) else "")
+        response["WWW-Authenticate"] = challenge(
+            request.path_info, "invalid_token" if isinstance(error, InvalidKey) else ""
+        )
     if isinstance(error, MissingScope) and response.status_code == 403:
         # A token that does not enable access is answered with a challenge, too (RFC 6750, 3).
-        response["WWW-Authenticate"] = challenge("insufficient_scope", error.facts["required"])
+        response["WWW-Authenticate"] = challenge(request.path_info, "insufficient_scope", error.facts["required"])
     if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
 
@@ -279,7 +281,7 @@ def refuse(
     exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
     close_refused(exchange, failure.status)
     response = answer(failure.payload, exchange.request_id, failure.status, wrapping.media)
-    add_headers(response, refusal.error)
+    add_headers(request, response, refusal.error)
     if refusal.status == 405:
         response["Allow"] = refusal.allow
     return response

@@ -59,7 +59,7 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
         return HttpResponse(event, content_type="text/event-stream", headers=_stream_headers(reply))
     response = answer(reply.payload, request_id, reply.status, media, headers)
     if reply.error is not None:
-        add_headers(response, reply.error)
+        add_headers(request, response, reply.error)
     if reply.holding:
         _release_after(response, reply)
     return response

@@ -75,9 +75,9 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
         except Error as error:
             if call.identity is not None and isinstance(error, COUNTED):
                 refused_calls.count(call.identity, error.reason, call.peer)
-            return self._refuse(exchange, self.language.words(error))
+            return self._refuse(request, exchange, self.language.words(error))
         except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
-            return self._refuse(exchange, fault(exchange, error))
+            return self._refuse(request, exchange, fault(exchange, error))
         return self._respond(request, exchange, body)
 
     def _respond(self, request: HttpRequest, exchange: OpenExchange, body: Body) -> HttpResponse:
@@ -94,7 +94,7 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
             response["ETag"] = body.etag
         return response
 
-    def _refuse(self, exchange: OpenExchange, error: Error) -> HttpResponse:
+    def _refuse(self, request: HttpRequest, exchange: OpenExchange, error: Error) -> HttpResponse:
         wire = self.language.error(error)
         content = orjson.dumps({"error": wire})
         status = 405 if isinstance(error, InvalidRequest) else REFUSALS.get(error.row, 500)
@@ -103,7 +103,7 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
         exchange.keep(content)
         recorder.close(exchange)
         response = self._private(exchange, content, status)
-        add_headers(response, error)
+        add_headers(request, response, error)
         if status == 405:
             response["Allow"] = "GET, HEAD"
         return response

@@ -31,7 +31,7 @@ def refuse_unread(scope: dict[str, Any]) -> Whole | None:
         return None
     media, failure = _answer(place.endpoint)
     tally.count(peer, failure.status)
-    return encode_whole(failure, media, meta, {"WWW-Authenticate": challenge()})
+    return encode_whole(failure, media, meta, {"WWW-Authenticate": challenge(scope["path"])})
 
 
 @lru_cache(maxsize=64)

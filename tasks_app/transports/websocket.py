@@ -139,7 +139,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         if "websocket.http.response" not in self.scope.get("extensions", {}):
             await self.close()
             return
-        add_headers(response, refusal.error)
+        add_headers(request, response, refusal.error)
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in response.items()]
         start = {"type": "websocket.http.response.start", "status": response.status_code, "headers": headers}
         await self.base_send(start)

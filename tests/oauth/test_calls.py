@@ -12,6 +12,7 @@ from websockets.sync.client import connect
 
 from tests.conftest import until
 from tests.oauth.conftest import Site, get, post
+from tests.support.servers import NO_TLS
 
 pytestmark = pytest.mark.storage
 SEND = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
@@ -217,6 +218,27 @@ def test_a_caller_without_a_token_is_led_to_the_documents(site: Site) -> None:
     assert code["oauth2MetadataUrl"] == f"{issuer}/.well-known/oauth-authorization-server"
     assert code["flows"]["authorizationCode"]["pkceRequired"]
     assert code["flows"]["authorizationCode"]["authorizationUrl"] == server["authorization_endpoint"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [
+        ("POST", "/jsonrpc"),
+        ("POST", "/agents/echo/jsonrpc"),
+        ("POST", "/agents/echo/message:send"),
+        ("GET", "/agents/echo/tasks/x"),
+        ("GET", "/agents/echo/agent/authenticatedExtendedCard"),
+        ("POST", "/agents/echo/ws/ticket"),
+    ],
+)
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_a_challenge_leads_to_the_document_of_what_was_called(site: Site, verb: str, path: str, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    body = {"json": {}} if verb == "POST" else {}
+    answer = httpx.request(verb, site.url + path, headers=headers, verify=NO_TLS, timeout=30, **body)
+    assert answer.status_code == 401, answer.text
+    address = answer.headers["WWW-Authenticate"].partition('resource_metadata="')[2].partition('"')[0]
+    assert get(address).json()["resource"] == site.url + ("/agents/echo" if "/agents/" in path else "")
 
 
 @pytest.mark.parametrize(

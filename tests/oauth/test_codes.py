@@ -54,6 +54,26 @@ def test_the_page_names_a_scope_that_agents_name(site: Site, browser: Browser) -
     assert tokens.json()["scope"] == "billing:pay"
 
 
+@pytest.mark.parametrize(
+    ("resources", "sentence"),
+    [
+        ([], "for the whole server, with all its agents.</p>"),
+        (
+            ["/agents/echo/jsonrpc"],
+            "for the agent <strong>echo</strong> alone. It asks for <code>{url}/agents/echo/jsonrpc",
+        ),
+        (["/agents/story", "/agents/echo"], "for the agents <strong>echo, story</strong> alone."),
+        (["/agents/echo", ""], "for the whole server, with all its agents. It asks for <code>{url}/agents/echo</code>"),
+    ],
+    ids=str,
+)
+def test_the_page_says_for_which_agents_the_tokens_are(
+    site: Site, browser: Browser, resources: list[str], sentence: str
+) -> None:
+    url = httpx.URL(address(site)).copy_merge_params({"resource": [site.url + path for path in resources]})
+    assert "Its tokens are " + sentence.format(url=site.url) in browser.open(str(url)).text
+
+
 def test_a_refused_client_returns_with_the_error(site: Site, browser: Browser) -> None:
     query = query_of(browser.approve(address(site), allow=False))
     assert query == {"tab": "1", "error": "access_denied", "state": "s", "iss": site.url}

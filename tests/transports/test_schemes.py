@@ -106,12 +106,14 @@ def test_a_refusal_for_a_scope_has_a_challenge_that_names_it(path: str) -> None:
 
 
 def test_a_scope_that_needs_an_escape_is_left_out_of_the_challenge() -> None:
-    assert schemes.challenge("insufficient_scope", 'a", b') == 'Bearer realm="taskdesk", error="insufficient_scope"'
+    assert (
+        schemes.challenge("/", "insufficient_scope", 'a", b') == 'Bearer realm="taskdesk", error="insufficient_scope"'
+    )
 
 
 def test_the_schemes_are_api_keys_by_default(owner: Person) -> None:
     assert [one.name for one in schemes.schemes()] == ["bearer", "key"]
-    assert schemes.challenge() == 'Bearer realm="taskdesk"'
+    assert schemes.challenge("/") == 'Bearer realm="taskdesk"'
 
 
 @pytest.mark.parametrize("names", [(), ("bearer", "magic")])
