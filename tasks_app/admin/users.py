@@ -25,7 +25,6 @@ from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.groups import check_name, names_of
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import check_printable
-from tasks_app.operators.tokens import revoke_all
 
 admin.site.unregister([User, Group])
 
@@ -197,13 +196,11 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         return fields if getattr(request.user, "is_superuser", False) else (*fields, "is_superuser", "user_permissions")
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> None:  # type: ignore[override]  # no LogEntry
-        # Tokens end with the password, and with the account or its access: it may have both again later.
+        # All access ends with the password, and with the account or its access: it may have both again later.
         match = request.resolver_match
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
-        if not (obj.is_active and obj.is_staff):
-            tokens = users.end_access(obj)
-        else:
-            tokens = revoke_all(obj) if is_new_password else 0
+        has_lost_access = is_new_password or not (obj.is_active and obj.is_staff)
+        tokens = users.end_access(obj) if has_lost_access else 0
         self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")
@@ -233,7 +230,10 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         def reset(user: User, by: Operator, values: dict[str, Any]) -> str:
             return users.reset_password(by, user)
 
-        warning = "A random password is made and shown once. Sessions and tokens of the operator end."
+        warning = (
+            "A random password is made and shown once. Sessions and tokens of the operator end, and so do those of the "
+            "OAuth clients that the operator has approved."
+        )
         return self._act(request, queryset, "password", reset, warning)
 
     @admin.action(permissions=["change"], description="Link the selected user to a principal")

@@ -210,7 +210,7 @@ def set_reach(by: Operator, user: User, reach: NamedReach) -> None:
 
 
 def reset_password(by: Operator, user: User) -> str:
-    """Give an operator a random password, end their sessions, and revoke their tokens. Return the password."""
+    """Give an operator a random password, and end their sessions and all other access. Return the password."""
     password = secrets.token_urlsafe(15)
     validate_password(password, user)
     with transaction.atomic():
@@ -221,9 +221,9 @@ def reset_password(by: Operator, user: User) -> str:
 
 
 def record_password(by: Operator, user: User) -> None:
-    """Revoke the tokens of an operator who has a new password, and record the act."""
+    """End the access of an operator who has a new password, as end_access() does, and record the act."""
     with transaction.atomic():
-        record_acts(by, "password", Change(user, {}, {"tokens": revoke_all(user)}))
+        record_acts(by, "password", Change(user, {}, {"tokens": end_access(user)}))
 
 
 def roles_of(user: User) -> list[str]:
@@ -274,10 +274,10 @@ def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
 
 
 def end_access(user: User) -> int:
-    """Revoke the tokens of a user who has lost the access to the admin; return their number.
+    """Revoke the tokens of a user who has lost the access to the admin, or has a new password; return their number.
 
     The codes and tokens of OAuth clients that the user has approved are deleted: the user may have the access again
-    later.
+    later, and somebody who knew the former password may have given the approval.
     """
     if settings.A2A_OAUTH:
         for table in ("Grant", "RefreshToken", "AccessToken"):

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import until
 from tests.oauth.browser import Browser, hidden_fields
 from tests.oauth.conftest import LOOPBACK, REDIRECT, SCOPES, Site
 from tests.oauth.flows import VERIFIER, address, code, exchange, is_active, query_of, refresh, refused
@@ -360,25 +359,3 @@ def test_expired_rows_are_deleted_with_the_next_token(site: Site, browser: Brows
         for table in ("accesstoken", "refreshtoken", "grant")
     }
     assert left == {"accesstoken": 1, "refreshtoken": 1, "grant": 0}
-
-
-def test_an_approval_does_not_come_back_with_its_operator(site: Site, browser: Browser) -> None:
-    token, value = exchange(site, code(site, browser)).json(), code(site, browser)
-    site.command("disable", "ada", noun="users")
-    site.command("enable", "ada", noun="users")
-    assert not is_active(site, token["access_token"])
-    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
-    assert refused(exchange(site, value)) == (400, "invalid_grant")
-
-
-def test_an_approval_ends_with_the_access_of_its_operator_to_the_admin(site: Site, browser: Browser) -> None:
-    token, value = exchange(site, code(site, browser)).json(), code(site, browser)
-    change = "update auth_user set is_staff = {} where username = 'ada'"
-    site.server.execute(change.format("false"))
-    try:
-        assert not is_active(site, token["access_token"])
-        until(lambda: site.call(token["access_token"]) == 401, "the token is refused")
-        assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
-        assert refused(exchange(site, value)) == (400, "invalid_grant")
-    finally:
-        site.server.execute(change.format("true"))
