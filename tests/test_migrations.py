@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection, models
+from django.contrib.auth.models import User
+from django.db import IntegrityError, connection, models
 from django.db.migrations import operations
 from django.db.migrations.state import ProjectState
 from django.db.models.fields import NOT_PROVIDED
@@ -220,3 +221,24 @@ def test_the_sizes_of_tasks_from_before_the_column_are_counted(owner: Person, mo
 
 def _events_size(task_id: str) -> int:
     return sum(len(payload) for payload in Event.objects.filter(task_id=task_id).values_list("payload", flat=True))
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+def test_users_who_have_one_name_in_different_letters_keep_it() -> None:
+    migration = importlib.import_module("tasks_app.migrations.0068_names_of_users")
+    with connection.schema_editor() as editor:
+        migration.remove(apps, editor)
+    pair = [User.objects.create(username=name) for name in ("Vera", "vera")]
+    try:
+        with connection.schema_editor() as editor:
+            migration.add(apps, editor)
+        User.objects.create(username="Emil")
+        with pytest.raises(IntegrityError):
+            User.objects.create(username="emil")
+    finally:
+        with connection.schema_editor() as editor:
+            migration.remove(apps, editor)
+        User.objects.filter(pk__in=[user.pk for user in pair]).delete()
+        with connection.schema_editor() as editor:
+            migration.add(apps, editor)

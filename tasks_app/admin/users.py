@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db import IntegrityError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
@@ -30,6 +31,7 @@ admin.site.unregister([User, Group])
 
 FORMS = "forms"
 """The member of a session with a digest of what each form showed, by the table and the id of the row."""
+NAMESAKE = "Nothing was saved: another operator has made one of this name meanwhile. Choose another name."
 MOST_FORMS = 20
 """Forms of which a session knows what they showed: the newest ones."""
 
@@ -97,9 +99,10 @@ class Audited(Selecting):
         try:
             with users.keeping_a_giver(read_operator(request)):
                 return view()
-        except users.UserRefused as refusal:
+        except (users.UserRefused, IntegrityError) as error:
+            refusal = NAMESAKE if isinstance(error, IntegrityError) else str(error)
             list(messages.get_messages(request))  # Reading drops the message of success, which is not true any more.
-            self.message_user(request, str(refusal), messages.ERROR)
+            self.message_user(request, refusal, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry

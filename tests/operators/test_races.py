@@ -154,6 +154,27 @@ def test_a_user_that_another_operator_makes_meanwhile_is_refused(monkeypatch: py
     assert "There is a user vera already" in answer.json()["errors"][0]["what"]
 
 
+def test_two_users_whose_names_differ_in_capitals_are_not_both_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, client, save = program(ADMINISTRATOR), Client(), User.save
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    password = "correct horse battery staple"
+    form = {"username": "vera", "usable_password": "true", "password1": password, "password2": password}
+    form |= {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
+
+    def save_after_another(user: User, *words: Any, **values: Any) -> None:
+        if user.username == "vera":
+            User(username="Vera").save()
+        save(user, *words, **values)
+
+    monkeypatch.setattr(User, "save", save_after_another)
+    answer = robot.post("users/", username="vera", roles=[])
+    assert answer.status_code == 400, answer.content
+    assert "There is a user vera already" in answer.json()["errors"][0]["what"]
+    page = client.post(reverse("admin:auth_user_add"), form, follow=True).content.decode()
+    assert "another operator has made one of this name" in page
+    assert User.objects.filter(username__iexact="vera").count() < 2
+
+
 def test_a_rate_limit_is_set_although_another_operator_sets_it_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     now, tenant = rate_limits._later(), Tenant.objects.create(name="abroad")
 
