@@ -1,11 +1,45 @@
 """Settings, which are read as the attributes of any object are: what Django's own way of reading them gives stays."""
 
+import ast
+from typing import Any
+
 import pytest
 from django.conf import LazySettings, settings
+from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
+from config import environment
 from config.environment import find_misspellings
 from tasks_app.checks.variables import check_names
+from tasks_app.management.reference.settings import sources
+
+UNITS = {"SECONDS": 1, "MINUTES": 60, "HOURS": 3_600, "DAYS": 86_400}
+"""The last words of the names of times, with their seconds."""
+LONGEST = 36_500 * UNITS["DAYS"]
+"""Seconds that a date of Python, a timeout of the system and a time of PostgreSQL can hold."""
+
+
+def times() -> list[Any]:
+    """Return the calls that read a time: its reader, its name, and its further arguments."""
+    calls = [node for source in sources() for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    names = [(call, call.args[0]) for call in calls if call.args]
+    return [
+        pytest.param(getattr(call.func, "id", ""), name.value, call.args[1:], id=name.value)
+        for call, name in names
+        if isinstance(name, ast.Constant) and str(name.value).rpartition("_")[2] in UNITS
+    ]
+
+
+@pytest.mark.parametrize(("reader", "name", "arguments"), times())
+def test_a_time_that_is_too_long_is_refused_with_the_longest(
+    reader: str, name: str, arguments: list[ast.expr], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(arguments) == 3, "the reader gets a default, a minimum and a maximum"
+    maximum = ast.literal_eval(arguments[2])
+    assert maximum * UNITS[name.rpartition("_")[2]] <= LONGEST
+    monkeypatch.setenv(name, "1e300")
+    with pytest.raises(ImproperlyConfigured, match=f"{name} must be at most {maximum:.15g}, not '1e300'"):
+        getattr(environment, reader)(name, 0, 0, maximum)
 
 
 def test_an_overridden_setting_is_read_while_it_is_overridden() -> None:

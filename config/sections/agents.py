@@ -10,15 +10,15 @@ A2A_AGENTS_DIR = folder("A2A_AGENTS_DIR")
 """A folder of modules with agents. All its modules are imported."""
 A2A_AGENTS_RELOAD = flag("A2A_AGENTS_RELOAD", True)
 """Whether processes read the folder `A2A_AGENTS_DIR` again, without a restart, when its files change."""
-A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
+A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5, 86_400)
 """The time of silence after which a worker loses its tasks."""
-A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
+A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1, 86_400)
 """The time between two sweeps of a process, which look for expired leases and other work that is due."""
 A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 1000, 1)
 """Simultaneous runs of async agents in a process."""
 A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
 """Simultaneous runs in a process that need a thread each: those of sync agents and of isolated agents."""
-A2A_KILL_SECONDS = number("A2A_KILL_SECONDS", 5)
+A2A_KILL_SECONDS = number("A2A_KILL_SECONDS", 5, 0, 86_400)
 """The time between the order to stop and SIGKILL for the process of an isolated agent."""
 A2A_RELAYS = relays("A2A_RELAYS")
 """Remote A2A agents that are agents here, as `name=https://host/path`, separated by commas. The address is the base

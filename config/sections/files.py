@@ -10,7 +10,7 @@ A2A_FILE_BYTES = whole("A2A_FILE_BYTES", 25_000_000, 1)
 """Bytes of one file. `A2A_BODY_BYTES` limits a call with all its parts, also where it is smaller."""
 A2A_TASK_FILE_BYTES = whole("A2A_TASK_FILE_BYTES", 100_000_000, 1)
 """Bytes of all files of a task."""
-A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2)
+A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2, 31_536_000)
 """The longest time that a link to a file is valid. It is valid for half of it at least."""
 A2A_FILE_STORAGE = text("A2A_FILE_STORAGE", "django.core.files.storage.FileSystemStorage")
 """The dotted path of a Django storage. By default it is the folder `files` in `DATA_DIR`. Several processes need a

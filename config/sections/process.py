@@ -27,9 +27,9 @@ LOG_FORMAT = choice("LOG_FORMAT", ("line", "json"))
 """The format of the log: a line of text, or a JSON object a line, which has the fields of errors."""
 A2A_LOG_CALLS = flag("A2A_LOG_CALLS", DEVELOPMENT)
 """Log a line for each call, with its method, status and duration."""
-A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
+A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25, 0, 86_400)
 """The time that working agents have to finish when the process is told to stop."""
-A2A_HELPLESS_SECONDS = number("A2A_HELPLESS_SECONDS", 0 if DEVELOPMENT else 60)
+A2A_HELPLESS_SECONDS = number("A2A_HELPLESS_SECONDS", 0 if DEVELOPMENT else 60, 0, 86_400)
 """The time after which a process that cannot recover (all its threads, all its slots for async agents, or eight of its
 event loops hang) ends with exit code 1 and the usual grace, so that a supervisor restarts it. 0: it reports the fault
 and does not end."""
