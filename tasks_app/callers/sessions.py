@@ -55,7 +55,7 @@ def _load(key: str) -> dict[str, Any]:
 
 def _caller(session: Mapping[str, Any], links: Mapping[int, UserLink]) -> Caller | None:
     link = links.get(int(session[SESSION_KEY])) if str(session.get(SESSION_KEY)).isdecimal() else None
-    if link is None or not link.user.is_active:
+    if link is None or not (link.user.is_active and link.user.is_staff):
         return None
     if not constant_time_compare(session.get(HASH_SESSION_KEY, ""), link.user.get_session_auth_hash()):
         return None  # The password was changed.

@@ -25,7 +25,8 @@ SCHEME = "A2A_SCHEMES lists no scheme any more that takes the credential that re
 ISSUER = "the issuer of the service account that registered it is not in A2A_ISSUERS, or its scheme not in A2A_SCHEMES"
 CLIENT = "the OAuth client that registered it was disabled or revoked, or lost the scope for webhooks"
 USER = (
-    "the user who registered it was disabled, unlinked or linked to another principal, or lost the scope for webhooks"
+    "the user who registered it was disabled, may not open the admin any more, was unlinked or linked to another "
+    "principal, or lost the scope for webhooks"
 )
 _NAMES = sorted(WRITE_WEBHOOKS.granted_by)
 _SCOPES = rf"(^|\s)({'|'.join(name.replace('*', '[*]') for name in _NAMES)})(\s|$)"
@@ -36,7 +37,7 @@ _ACCOUNT = (
     " and h.issuer in ({issuers})"
 )
 _USER = (
-    "exists (select 1 from {users} u where u.id = h.user_id and u.is_active)"
+    "exists (select 1 from {users} u where u.id = h.user_id and u.is_active and u.is_staff)"
     # The link may lead to another principal than that of the task by now.
     " and h.principal_id = (select t.owner_id from {tasks} t where t.id = {webhooks}.task_id)"
 )

@@ -63,7 +63,7 @@ def by_client(olga: Principal) -> tuple[Person, OAuthClient]:
 
 
 def by_user(olga: Principal) -> tuple[Person, UserLink]:
-    user = User.objects.create_user("ann")
+    user = User.objects.create_user("ann", is_staff=True)
     row = UserLink.objects.create(user=user, principal=olga, scopes="*", created_at=clock.now())
     return Person("", caller_for(olga, SCOPES, credential=f"user:{user.pk}")), row
 
@@ -97,6 +97,7 @@ ENDS = [
     (by_client, "revoked", changed(revoked_at=clock.now), credentials.CLIENT),
     (by_client, "unscoped", changed(scopes="acp:tasks:write"), credentials.CLIENT),
     (by_user, "disabled", lambda row: User.objects.update(is_active=False), credentials.USER),
+    (by_user, "without the admin", lambda row: User.objects.update(is_staff=False), credentials.USER),
     (by_user, "unlinked", lambda row: row.delete(), credentials.USER),
     (by_user, "relinked", relink, credentials.USER),
     (by_user, "unscoped", changed(scopes="tasks:read"), credentials.USER),

@@ -27,7 +27,7 @@ def ann(settings: Any, owner: Person) -> Client:
     """Return a browser in which a user is logged in, who may read in the name of the owner."""
     settings.A2A_SCHEMES = ("bearer", "key", "session")
     settings.A2A_SECOND_FACTOR = False
-    user = User.objects.create_user("ann", password="correct horse")
+    user = User.objects.create_user("ann", password="correct horse", is_staff=True)
     printed("a2a", "users", "link", "ann", "owner", "--tenant", "home", "--scopes", "tasks:read")
     browser = Client(enforce_csrf_checks=True)
     browser.get("/admin/login/")
@@ -135,6 +135,10 @@ def disable(session: Any, settings: Any) -> None:
     User.objects.filter(username="ann").update(is_active=False)
 
 
+def take_admin_away(session: Any, settings: Any) -> None:
+    User.objects.filter(username="ann").update(is_staff=False)
+
+
 def change_password(session: Any, settings: Any) -> None:
     user = User.objects.get(username="ann")
     user.set_password("another horse")
@@ -150,7 +154,8 @@ def demand_second_factor(session: Any, settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "end", [end_by_time, end_by_idleness, log_out, disable, change_password, unlink, demand_second_factor]
+    "end",
+    [end_by_time, end_by_idleness, log_out, disable, take_admin_away, change_password, unlink, demand_second_factor],
 )
 def test_a_session_ends_as_in_the_admin(ann: Client, settings: Any, end: Any) -> None:
     assert asked(ann, **PAGE).status_code == 200
