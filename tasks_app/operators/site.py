@@ -93,11 +93,25 @@ class Site(admin.AdminSite):
             _record_login(request, None)
         return response
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        """Let operators change their own password. Their tokens end with it."""
+    def password_change(  # type: ignore[override]  # the stubs know its page alone
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Let operators change their own password. Their tokens end with it.
+
+        A wrong old password counts as a wrong login: otherwise a stolen session would be enough to guess it.
+        """
+        user: Any = request.user
+        if request.method == "POST":
+            name, address = user.get_username(), logins.find_address(request)
+            if not logins.begin_login(name, address):
+                seconds = logins.remaining_wait(name, address)
+                sentence = f"Too many wrong passwords: wait {seconds} seconds before you try again."
+                messages.error(request, sentence)
+                return HttpResponseRedirect(request.path)
+            if user.check_password(request.POST.get("old_password", "")):
+                logins.accept_login(name, address, is_complete=True)
         response = super().password_change(request, extra_context)
         if request.method == "POST" and response.status_code == 302:
-            user: Any = request.user
             users.record_password(operator_of(request, ADMIN), user)
         return response
 

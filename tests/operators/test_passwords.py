@@ -48,6 +48,20 @@ def test_tokens_end_when_operators_change_their_password() -> None:
     assert act.after == '{"tokens":1}'
 
 
+def test_the_old_password_cannot_be_guessed_on_the_page_for_a_new_one(settings: Any) -> None:
+    settings.A2A_LOGIN_TRIES = 3
+    user, place = with_password(operator(VIEWER)).user, reverse("admin:password_change")
+    client, form = browser(user), {"old_password": OLD, "new_password1": NEW, "new_password2": "mistyped"}
+    for _ in range(4):  # A right one is no wrong login, whatever becomes of the new one.
+        assert "Too many" not in client.post(place, form, follow=True).content.decode()
+    for _ in range(3):
+        assert client.post(place, form | {"old_password": "wrong"}).status_code == 200
+    page = client.post(place, form | {"new_password2": NEW}, follow=True).content.decode()
+    assert "Too many wrong passwords: wait " in page
+    user.refresh_from_db()
+    assert user.check_password(OLD)
+
+
 @pytest.mark.parametrize(("page", "left"), [("password_change", ""), ("change", "is_staff"), ("change", "is_active")])
 def test_tokens_end_when_a_form_gives_a_password_or_ends_an_account(page: str, left: str) -> None:
     """A form leaves an account only one of its two flags."""
