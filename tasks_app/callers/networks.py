@@ -23,10 +23,13 @@ def read_networks(text: str) -> str:
 
 
 def _network(word: str) -> IPv4Network | IPv6Network:
+    """Return a network; one of IPv4 in the form of IPv6 as it is written in IPv4, as addresses of callers are."""
     try:
-        return ip_network(word)
+        network = ip_network(word)
     except ValueError:
         raise WrongValue("networks", f"{word!r} is not a network such as 10.1.0.0/16 or 2001:db8::/32") from None
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    return network if mapped is None or network.prefixlen < 96 else ip_network((mapped, network.prefixlen - 96))
 
 
 def admits(networks: str, peer: str | None) -> bool:

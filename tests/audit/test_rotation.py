@@ -193,6 +193,8 @@ def test_networks_that_name_none_make_no_key(owner: Person, text: str) -> None:
 
 def test_networks_are_read_in_their_usual_form() -> None:
     assert read_networks("10.0.0.0/8, 192.0.2.7 2001:DB8::/32") == "10.0.0.0/8 192.0.2.7/32 2001:db8::/32"
+    # Addresses of callers are written in IPv4 wherever they can be, so a network in another form would admit none.
+    assert read_networks("::ffff:10.1.0.0/112 ::ffff:192.0.2.7 ::/0") == "10.1.0.0/16 192.0.2.7/32 ::/0"
     for text in ("10.0.0.1/8", "example.org", "10.0.0.0/33", " ".join(["10.0.0.0/8"] * 51)):
         with pytest.raises(ValueError, match=r"is not a network|50 networks"):
             read_networks(text)
