@@ -1,12 +1,11 @@
 """The Celery application. Without CELERY_BROKER_URL no broker is dialled: jobs are applied in the process."""
 
 import os
-import ssl
 
 from celery import Celery
 from django.conf import settings
 
-from tasks_app.hints.broker import time_limits
+from tasks_app.hints.broker import time_limits, tls_options
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -14,15 +13,6 @@ ANSWER_SECONDS = 5
 """Seconds that a worker waits for an answer of its broker: one that hangs must not keep it from stopping."""
 app = Celery("taskdesk")
 app.autodiscover_tasks(related_name="jobs")
-
-
-def tls_settings(url: str) -> dict[str, object]:
-    """Return settings that verify the broker's certificate, unless its address decides that.
-
-    By default Celery accepts any certificate of a rediss:// broker.
-    """
-    is_undecided = url.startswith("rediss:") and "ssl_cert_reqs" not in url
-    return {"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}} if is_undecided else {}
 
 
 def celery_settings() -> dict[str, object]:
@@ -46,7 +36,7 @@ def celery_settings() -> dict[str, object]:
         # its runs, and it cannot start again before Redis takes writes.
         "broker_channel_error_retry": True,
         "worker_enable_remote_control": False,
-        **tls_settings(settings.CELERY_BROKER_URL),
+        "broker_use_ssl": tls_options(settings.CELERY_BROKER_URL) or False,
         "broker_transport_options": time_limits(ANSWER_SECONDS),
     }
 

@@ -15,7 +15,8 @@ options of the connection, such as `?sslmode=require` or `?options=-c%20lock_tim
 the defaults."""
 CELERY_BROKER_URL = text("CELERY_BROKER_URL")
 """The address of a broker, `redis://…` or `amqp://…`. With a broker, workers run the queued agents, and web processes
-run none."""
+run none. By TLS (`rediss://…`, `amqps://…`) the broker needs a certificate for its host name from a trusted authority;
+`SSL_CERT_FILE` names a file with authorities of your own."""
 REDIS_URL = text("REDIS_URL")
 """The address of Redis, `redis://…`, for hints between processes. With it, streams get the events of other processes at
 once."""

@@ -22,7 +22,7 @@ from kombu import Connection, Consumer, Producer
 from kombu import Queue as BrokerQueue
 from msgspec import Struct
 
-from tasks_app.hints.broker import time_limits
+from tasks_app.hints.broker import time_limits, tls_options
 from tasks_app.zones.carriers import NoAnswer, call_in_thread
 from tasks_app.zones.in_process import answer
 
@@ -64,7 +64,8 @@ def cipher_of(secret: str) -> Fernet:
 
 def _connect(url: str) -> Connection:
     options = time_limits(SOCKET_SECONDS) | {"visibility_timeout": LOST_AFTER}
-    return Connection(url, connect_timeout=SOCKET_SECONDS, transport_options=options)
+    tls = tls_options(url) or False
+    return Connection(url, connect_timeout=SOCKET_SECONDS, transport_options=options, ssl=tls)
 
 
 class Queue:
