@@ -2,8 +2,10 @@
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 from django.core.files.base import ContentFile
 from django.db.migrations.recorder import MigrationRecorder
@@ -23,37 +25,46 @@ BETWEEN = 3600.0
 """Seconds between two searches for orphans."""
 
 
-def sweep() -> None:
-    """Delete a batch of unused files and a folder of orphans. Never raises: a storage that fails may work next time."""
+def sweep(is_stopping: Callable[[], bool] = lambda: False) -> None:
+    """Delete unused files, until the process stops, and a folder of orphans. Never raises: a storage that fails may
+    work next time."""
     try:
-        delete_unused()
-        orphans.sweep()
+        delete_unused(is_stopping)
+        if not is_stopping():
+            orphans.sweep()
     except Exception:
         log.exception("files could not be deleted; trying again")
 
 
-def delete_unused() -> bool:
-    """Delete files of deleted tasks; return whether there may be more.
+def delete_unused(is_stopping: Callable[[], bool]) -> None:
+    """Delete the files of deleted tasks, batch by batch, until the process stops.
 
-    The bytes go before the row: after a crash between the two, the row is still there to try again.
+    The bytes go before the row: after a crash between the two, the row is still there to try again. Each batch begins
+    behind the last one, so that files that cannot be deleted hold up no others.
     """
-    deleted = bridge.do(DoWithFiles(_delete_unused_bytes))
-    if deleted:
-        bridge.do(Do(lambda: File.objects.filter(id__in=deleted, holder="").delete()))
-    return len(deleted) == BATCH
+    place = ""
+    while not is_stopping() and (batch := bridge.do(DoWithFiles(partial(_delete_unused_bytes, place)))):
+        place = max(batch)
+        bridge.do(Do(partial(_delete_rows, [file_id for file_id, is_deleted in batch.items() if is_deleted])))
 
 
-def _delete_unused_bytes() -> list[str]:
-    """Delete the bytes of unused files; return the ids of those that could be deleted."""
-    deleted = []
-    for file_id in File.objects.filter(holder="").values_list("id", flat=True)[:BATCH]:
-        try:
-            storage().delete(path_of(file_id))
-        except Exception as error:  # noqa: BLE001  # a storage that an operator chose may raise anything
-            log.warning("file %s cannot be deleted; trying again: %r", file_id, error)
-        else:
-            deleted.append(file_id)
-    return deleted
+def _delete_rows(ids: list[str]) -> None:
+    File.objects.filter(id__in=ids, holder="").delete()
+
+
+def _delete_unused_bytes(place: str) -> dict[str, bool]:
+    """Delete the bytes of the next unused files behind an id; return for each id whether they could be deleted."""
+    unused = File.objects.filter(holder="", id__gt=place).order_by("id")
+    return {file_id: _delete_bytes(file_id) for file_id in unused.values_list("id", flat=True)[:BATCH]}
+
+
+def _delete_bytes(file_id: str) -> bool:
+    try:
+        storage().delete(path_of(file_id))
+    except Exception as error:  # noqa: BLE001  # a storage that an operator chose may raise anything
+        log.warning("file %s cannot be deleted; trying again: %r", file_id, error)
+        return False
+    return True
 
 
 class Orphans:

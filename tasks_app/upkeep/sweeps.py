@@ -119,7 +119,9 @@ class Sweeper(Routine):
     def delete_files(self) -> None:
         """Start the thread that deletes unused files, unless the last one is still running."""
         if self.deleting is None or not self.deleting.is_alive():
-            self.deleting = threading.Thread(target=files.sweep, name="sweeper-files", daemon=True)
+            self.deleting = threading.Thread(
+                target=files.sweep, args=(self.stopping.is_set,), name="sweeper-files", daemon=True
+            )
             self.deleting.start()
 
 

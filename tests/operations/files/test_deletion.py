@@ -14,8 +14,8 @@ from a2a.requests import GetTask
 from a2a.types import Part
 from tasks_app import clock, event_log
 from tasks_app.database.bridge import FILES_AT_ONCE, bridge
-from tasks_app.files import path_of, sweep
-from tasks_app.files.deleting import OWNER, Orphans, delete_unused
+from tasks_app.files import deleting, path_of, sweep
+from tasks_app.files.deleting import OWNER, Orphans
 from tasks_app.files.storage import DoWithFiles, load
 from tasks_app.files.storing import store_large_parts
 from tasks_app.models import File
@@ -47,8 +47,7 @@ def test_files_go_when_their_task_goes(owner: Person, monkeypatch: pytest.Monkey
     forget()
     assert File.objects.filter(holder="").count() == 3
     assert len(stored_paths()) == 4
-    while delete_unused():
-        pass
+    sweep()
     assert stored_paths() == rows() == kept
     assert shown(ask(owner, GetTask(id=open_task.id))).history
 
@@ -58,7 +57,7 @@ def test_a_delete_that_broke_off_is_done_again(owner: Person, monkeypatch: pytes
     sweeps.sweeper.stop()
     File.objects.update(holder="")
     storages["files"].delete(path_of(File.objects.get().id))  # and then the process died
-    delete_unused()
+    sweep()
     assert not File.objects.exists()
 
 
@@ -84,6 +83,35 @@ def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
     monkeypatch.undo()
     sweep()
     assert stored_paths() == rows() == set()
+
+
+def test_one_sweep_deletes_all_unused_files_though_a_batch_of_them_cannot_be(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeps.sweeper.stop()
+    monkeypatch.setattr(deleting, "BATCH", 2)
+    for _ in range(7):
+        sent(owner, message(parts=(PDF,)), "echo")
+    File.objects.update(holder="")
+    stubborn = sorted(stored_paths())[:3]
+    original = type(storages["files"]).delete
+
+    def delete(self: Any, name: str) -> None:
+        if name in stubborn:
+            raise PermissionError(name)
+        original(self, name)
+
+    monkeypatch.setattr(type(storages["files"]), "delete", delete)
+    sweep()
+    assert sorted(rows()) == sorted(stored_paths()) == stubborn
+
+
+def test_a_process_that_stops_leaves_unused_files_to_others(owner: Person) -> None:
+    sweeps.sweeper.stop()
+    sent(owner, message(parts=(PDF,)), "echo")
+    File.objects.update(holder="")
+    sweep(lambda: True)
+    assert len(stored_paths()) == 1
 
 
 def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
