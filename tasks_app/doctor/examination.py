@@ -1,4 +1,5 @@
-"""The whole examination: processes, then work of each kind, budgets, permissions, keys, the memory, and event logs."""
+"""The whole examination: processes, then work of each kind, budgets, permissions, keys, secrets, the memory, and
+event logs."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,6 +15,7 @@ from tasks_app.doctor.logs import examine_logs
 from tasks_app.doctor.memory import examine_memory
 from tasks_app.doctor.processes import examine_processes
 from tasks_app.doctor.rules import examine_rules
+from tasks_app.doctor.secrets import examine_secrets
 from tasks_app.doctor.shared_streams import examine_shared_streams
 from tasks_app.doctor.work import examine_work
 from tasks_app.doctor.workflows import examine_workflows
@@ -27,6 +29,7 @@ PARTS = {
     "budgets": examine_budgets,
     "permissions": examine_rules,
     "keys": examine_keys,
+    "secrets": examine_secrets,
 }
 """The parts that take the time, because most of them look at rows which are overdue."""
 

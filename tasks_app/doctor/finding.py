@@ -13,7 +13,8 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     kind: str
     """The kind of fault: `log`, `lease`, `task`, `delivery`, `slack`, `workflow`, `batch`, `stream`, `budget`,
-    `permission`, `key`, `memory`, `clock`, `retention` or `process`, or `doctor` for an examination that failed."""
+    `permission`, `key`, `secret`, `memory`, `clock`, `retention` or `process`, or `doctor` for an examination that
+    failed."""
     subject: str
     """The id of the task, webhook, workflow, batch, shared stream, budget, tenant, principal, key, owner or process,
     or what was examined."""
