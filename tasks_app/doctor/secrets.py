@@ -35,6 +35,6 @@ def _find(name: str, rows: QuerySet[Any], column: str) -> Iterator[Finding]:
             subject=name,
             problem=f"Secrets of {name}: {count} of {len(texts)} cannot be opened, because they were sealed under "
             "another SECRET_KEY.",
-            remedy="Set SECRET_KEY to that one, or add it to SECRET_KEY_FALLBACKS, for all processes. API keys of that "
-            "time are not recognised before.",
+            remedy="Set SECRET_KEY to that one, or add it to SECRET_KEY_FALLBACKS, for all processes. Until then API "
+            "keys that were made under it are not recognised.",
         )
