@@ -33,6 +33,7 @@ ACTIONS = frozenset(
         ("tasks_app_oauthclient_changelist", "enable"),
         ("tasks_app_oauthclient_changelist", "rotate"),
         ("tasks_app_permission_changelist", "remove"),
+        ("tasks_app_relay_changelist", "login"),
         ("tasks_app_serviceaccount_changelist", "enable"),
         ("tasks_app_slackworkspace_changelist", "enable"),
         ("tasks_app_slackworkspace_changelist", "map_user"),

@@ -10,7 +10,7 @@ VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "a
 
 _WORK = frozenset(
     {
-        *("task", "exchange", "webhook", "receiver", "delivery", "process"),
+        *("task", "exchange", "webhook", "receiver", "delivery", "process", "relay"),
         *("sharedstream", "slackquestion", "slackworkspace", "slackuser"),
         *("workflow", "batch", "memoryentry", "usage"),
         *("tenant", "principal", "apikey", "oauthclient", "serviceaccount", "budget", "permission", "ratelimit"),

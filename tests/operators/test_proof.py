@@ -143,6 +143,7 @@ GIVES_NONE = {
     "logins": {"unlock"},
     "memory": {"remove"},
     "receivers": {"agree", "forget"},
+    "relays": {"logout"},
     "roles": {"remove"},
     "shared-streams": {"close", "pause", "resume"},
     "slack-questions": {"send_again", "drop"},

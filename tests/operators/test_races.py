@@ -22,6 +22,7 @@ from tasks_app.models import (
     Permission,
     Principal,
     RateLimit,
+    Relay,
     SlackWorkspace,
     Task,
     Tenant,
@@ -46,6 +47,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "link": {"tenant": "acme", "principal": "mine7-owner", "scopes": "*"},
     "map_user": {"user": "U1", "tenant": "acme", "principal": "mine7-owner"},
     "unmap_user": {"user": "U1"},
+    "login": {"secret": "s"},
 }
 """The bodies of verbs that need one."""
 READS = 12
@@ -81,6 +83,8 @@ def make(furniture: Furniture, model: type[models.Model]) -> Any:
         return operator()
     if model is Task:
         return task(furniture.rows[Principal])
+    if model is Relay:
+        return Relay.objects.create(name="far", credentials="x")
     if model is SlackWorkspace:
         return furniture.make(model)  # The questions of the first one keep it from being removed.
     row = furniture.rows.pop(model, None) or furniture.make(model)
@@ -90,7 +94,8 @@ def make(furniture: Furniture, model: type[models.Model]) -> Any:
 
 
 @pytest.mark.parametrize(("resource", "verb"), VERBS, ids=[f"{each.segment}-{verb}" for each, verb in VERBS])
-def test_no_verb_of_the_api_fails_for_a_row_that_goes_meanwhile(resource: Any, verb: str) -> None:
+def test_no_verb_of_the_api_fails_for_a_row_that_goes_meanwhile(resource: Any, verb: str, settings: Any) -> None:
+    settings.A2A_RELAYS = {"far": {"url": "https://far.example"}}
     furniture, robot = Furniture("acme", "mine7"), program(ADMINISTRATOR)
     for reads in range(1, READS):
         row = make(furniture, resource.model)
@@ -112,7 +117,10 @@ def actions() -> list[tuple[type[models.Model], str]]:
 
 
 @pytest.mark.parametrize(("model", "action"), actions(), ids=lambda one: getattr(one, "__name__", one))
-def test_no_action_of_the_admin_fails_for_a_row_that_goes_meanwhile(model: Any, action: str, client: Client) -> None:
+def test_no_action_of_the_admin_fails_for_a_row_that_goes_meanwhile(
+    model: Any, action: str, client: Client, settings: Any
+) -> None:
+    settings.A2A_RELAYS = {"far": {"url": "https://far.example"}}
     furniture = Furniture("acme", "mine7")
     client.force_login(User.objects.create_superuser("ada", password="a long password"))
     path = reverse(f"admin:tasks_app_{model._meta.model_name}_changelist")

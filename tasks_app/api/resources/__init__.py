@@ -18,6 +18,7 @@ from tasks_app.api.resources.principals import Principals
 from tasks_app.api.resources.processes import Processes
 from tasks_app.api.resources.receivers import Receivers
 from tasks_app.api.resources.refusals import Refusals
+from tasks_app.api.resources.relays import Relays
 from tasks_app.api.resources.roles import Roles
 from tasks_app.api.resources.shared_streams import SharedStreams
 from tasks_app.api.resources.slack import SlackQuestions, SlackWorkspaces
@@ -48,6 +49,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     Receivers,
     Refused,
     Refusals,
+    Relays,
     Roles,
     SharedStreams,
     SlackQuestions,

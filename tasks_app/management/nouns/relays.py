@@ -7,13 +7,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import transaction
 
 from tasks_app.management.arguments import add_operator, read_input, read_operator, read_scopes, read_text
 from tasks_app.management.nouns import Noun, Printer
-from tasks_app.masking import site
-from tasks_app.models import Relay, RelayedTask
-from tasks_app.operators.audit import Change, record_acts
+from tasks_app.models import Relay
+from tasks_app.operators.refusals import ActRefused, sentence_of
+from tasks_app.relays import acts
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -47,87 +46,37 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = Relay.objects.in_bulk(list(settings.A2A_RELAYS))
-    for name, relay in settings.A2A_RELAYS.items():
-        row = rows.get(name) or Relay(name=name)
-        printer.print_line(_describe(row) | {"url": site(relay["url"])} | _counts(name))
-
-
-def _counts(name: str) -> dict[str, Any]:
-    return {"open_tasks": RelayedTask.objects.filter(relay=name, is_open=True).count()}
-
-
-def _describe(row: Relay) -> dict[str, Any]:
-    """Return the columns of a relay that operators may see."""
-    return {
-        "name": row.name,
-        "credentials": _kind(row),
-        "card_read_at": row.read_at,
-        "card_due_at": row.due_at,
-        "problem": row.problem,
-    }
-
-
-def _kind(row: Relay) -> str:
-    """Return the kind of the credentials; empty for none."""
-    from tasks_app.relays.credentials import open_credentials  # loads the libraries of cryptography
-    from tasks_app.sealing import Unreadable
-
-    try:
-        return open_credentials(row.credentials).kind if row.credentials else ""
-    except Unreadable:
-        return "unreadable"
+    for name in settings.A2A_RELAYS:
+        printer.print_line(acts.describe(rows.get(name) or Relay(name=name)))
 
 
 def _login(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.relays.credentials import StoredCredentials
-
-    _check_name(options["name"])
-    if bool(options["token_url"]) is not bool(options["client_id"]):
-        raise CommandError("--token-url and --client-id belong together.")
-    if options["token_url"] and options["header"]:
-        raise CommandError("--header and --token-url exclude each other.")
-    secret = _read_secret()
-    stored = StoredCredentials(
-        kind="oauth" if options["token_url"] else "header" if options["header"] else "bearer",
-        secret=secret,
+    if options["name"] not in settings.A2A_RELAYS:
+        names = ", ".join(settings.A2A_RELAYS) or "none"
+        sentence = f"There is no relay {options['name']!r} in A2A_RELAYS; there are: {names}."
+        raise CommandError(f"{sentence} Run the command with the setting of the server.")
+    wish = acts.Login(
+        secret=(getpass("Secret: ") if sys.stdin.isatty() else read_input()).strip(),
         header=options["header"] or "",
         token_url=options["token_url"] or "",
         client_id=options["client_id"] or "",
-        scopes=tuple((options["token_scopes"] or "").split()),
+        token_scopes=options["token_scopes"] or "",
     )
-    _store(printer, options, stored.sealed())
-
-
-def _read_secret() -> str:
-    """Return the secret from the terminal, without an echo, or from the standard input."""
-    secret = (getpass("Secret: ") if sys.stdin.isatty() else read_input()).strip()
-    if not secret or not secret.isascii() or not secret.isprintable():
-        raise CommandError("The secret is empty, or has characters that no HTTP header can carry.")
-    return secret
+    row, _ = Relay.objects.get_or_create(name=options["name"])
+    try:
+        acts.log_in(row, wish, read_operator(options))
+    except ValueError as error:
+        raise CommandError(sentence_of(error)) from None
+    printer.print_line(acts.describe(row))
 
 
 def _logout(printer: Printer, options: dict[str, Any]) -> None:
-    if not Relay.objects.filter(pk=options["name"]).exclude(credentials="").exists():
-        raise CommandError(f"The relay {options['name']!r} has no credentials; `manage.py a2a relays list` prints all.")
-    _store(printer, options, "")
-
-
-def _store(printer: Printer, options: dict[str, Any], sealed: str) -> None:
-    with transaction.atomic():  # no change without its act
-        row, _ = Relay.objects.get_or_create(name=options["name"])
-        before = _kind(row)
-        row.credentials, row.due_at = sealed, None  # The card is read again, now with these credentials.
-        row.save(update_fields=["credentials", "due_at"])
-        change = Change(row, {"credentials": before}, {"credentials": _kind(row)})
-        record_acts(read_operator(options), options["verb"], change)
-    printer.print_line(_describe(row))
-
-
-def _check_name(name: str) -> None:
-    if name not in settings.A2A_RELAYS:
-        names = ", ".join(settings.A2A_RELAYS) or "none"
-        sentence = f"There is no relay {name!r} in A2A_RELAYS; there are: {names}."
-        raise CommandError(f"{sentence} Run the command with the setting of the server.")
+    row = Relay.objects.filter(pk=options["name"]).first() or Relay(name=options["name"])
+    try:
+        acts.log_out(row, read_operator(options))
+    except ActRefused as refusal:
+        raise CommandError(str(refusal)) from None
+    printer.print_line(acts.describe(row))
 
 
 _VERBS = {"list": _list, "login": _login, "logout": _logout}

@@ -74,7 +74,7 @@ def test_the_time_of_a_list_is_its_first_column(admin: Client) -> None:
     ours = {model: pages for model, pages in site.site._registry.items() if model._meta.app_label == "tasks_app"}
     first = {model._meta.model_name: pages.list_display[0] for model, pages in ours.items()}
     # These are short lists of what operators have set, and its name comes first.
-    short = {"tenant", "principal", "budget", "ratelimit"}
+    short = {"tenant", "principal", "budget", "ratelimit", "relay"}
     times = {
         "show_time",
         "show_created_at",
