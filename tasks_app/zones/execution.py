@@ -21,6 +21,8 @@ LATER = frozenset({errors.RateLimited.reason, errors.Unavailable.reason})
 """Reasons of errors that may pass."""
 OWN = frozenset({errors.Unauthenticated.reason, errors.MissingScope.reason})
 """Reasons that concern this deployment, whose caller can do nothing about them."""
+TEXTS = ("status", "response_text", "task_id")
+"""Members that each result has."""
 WORDS = 300
 """Characters of an error of the execution zone that a caller sees."""
 
@@ -58,6 +60,8 @@ def result_of(body: bytes, rpc_id: str) -> Json:
         raise failure_of(error)
     if id != rpc_id or not isinstance(result, dict):
         raise NoAnswer("the answer is not that to this call")
+    if wrong := [name for name in TEXTS if not isinstance(result.get(name), str)]:
+        raise NoAnswer(f"the result has no text {wrong[0]}")
     return result
 
 

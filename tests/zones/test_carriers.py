@@ -232,7 +232,7 @@ def result(script: Script) -> Any:
     return asyncio.run(execution.call(script, "execute_task", PARAMS, "corr"))
 
 
-RIGHT = {"jsonrpc": "2.0", "id": "corr", "result": {"status": "success"}}
+RIGHT = {"jsonrpc": "2.0", "id": "corr", "result": {"status": "success", "response_text": "", "task_id": "t"}}
 
 
 @pytest.fixture
@@ -241,7 +241,9 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_pause")
-@pytest.mark.parametrize("wrong", [NoAnswer("gone"), [], {"jsonrpc": "2.0"}, RIGHT | {"id": "another"}])
+@pytest.mark.parametrize(
+    "wrong", [NoAnswer("gone"), [], {"jsonrpc": "2.0"}, RIGHT | {"id": "another"}, RIGHT | {"result": {"status": 1}}]
+)
 def test_a_call_without_an_answer_is_sent_again_as_it_was(wrong: Any) -> None:
     script = Script(wrong, RIGHT)
     assert result(script) == RIGHT["result"]
