@@ -24,9 +24,17 @@ class SharedWork:
         failures = self._failures
         async with self._lock:
             if self._error is not None and self._failures > failures:
-                raise copy(self._error)  # Each call notes its own attempts in its error.
+                raise _copy(self._error)
             try:
                 yield
             except Exception as error:
-                self._failures, self._error = self._failures + 1, copy(error)
+                self._failures, self._error = self._failures + 1, _copy(error)
                 raise
+
+
+def _copy(error: Exception) -> Exception:
+    """Return a copy, because each call notes its own attempts in its error; or the error itself, if it has no copy."""
+    try:
+        return copy(error)
+    except Exception:  # noqa: BLE001  # the credentials may be the user's, and raise errors of any class
+        return error

@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 from urllib.parse import parse_qs
 
+import httpx
 import orjson
 import pytest
 
-from a2a.client import ApiKey, ClientCredentials, errors
+from a2a.client import ApiKey, Client, ClientCredentials, errors
 from tests.client_library.faulty import Asked, FakeClock, Faulty, faulty, plain, result, rpc, task
 
 
@@ -80,6 +81,24 @@ async def test_calls_that_wait_for_one_request_share_its_error() -> None:
         outcomes = await asyncio.gather(*(client.get_task("t") for _ in range(20)), return_exceptions=True)
     assert [(type(outcome), outcome.attempts) for outcome in outcomes] == [(errors.NoToken, 4)] * 20  # type: ignore[union-attr]
     assert (len(tokens.asked), len(server.asked)) == (4, 0)
+
+
+class Vault:
+    """Credentials of a user's own, whose source refuses them with an error that cannot be copied."""
+
+    async def headers(self) -> dict[str, str]:
+        await asyncio.sleep(0)
+        httpx.Response(403, request=httpx.Request("GET", "http://vault/")).raise_for_status()
+        return {}
+
+    def refused(self) -> None:
+        """Do nothing."""
+
+
+async def test_an_error_of_credentials_that_cannot_be_copied_reaches_all_calls() -> None:
+    async with faulty(result(task())) as server, Client(server.url, credentials=Vault()) as client:
+        outcomes = await asyncio.gather(*(client.get_task("t") for _ in range(3)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [httpx.HTTPStatusError] * 3
 
 
 async def test_a_token_that_was_refused_is_not_used_again() -> None:
