@@ -17,6 +17,7 @@ from tasks_app.callers import access
 from tasks_app.callers.key_form import random_key
 from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.models import ApiKey
+from tasks_app.operators.users import find_namesake
 
 OPERATOR = "admin"
 MIN_LENGTH, MIN_DISTINCT = 20, 8
@@ -50,7 +51,7 @@ def prepare_login() -> str:
     users = get_user_model().objects
     path = settings.DATA_DIR / "admin.password"
     user = users.filter(username=OPERATOR).first()
-    if user is None and not users.filter(is_superuser=True, is_active=True).exists():
+    if find_namesake(OPERATOR) is None and not users.filter(is_superuser=True, is_active=True).exists():
         password = read_or_create(path, lambda: secrets.token_urlsafe(12))
         users.create_superuser(OPERATOR, password=password)
         return f"login {OPERATOR}   password {password}"

@@ -51,8 +51,9 @@ def test_a_password_that_the_operator_changed_stays(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("superuser", [True, False])
-def test_a_user_of_that_name_who_is_somebody_else_stays(folder: Path, superuser: bool) -> None:
-    user(username="admin", password="their own password", is_superuser=superuser)
+@pytest.mark.parametrize("name", ["admin", "Admin"])
+def test_a_user_of_that_name_who_is_somebody_else_stays(folder: Path, superuser: bool, name: str) -> None:
+    user(username=name, password="their own password", is_superuser=superuser)
     assert development.prepare_login().startswith("with your own login")
     admin = get_user_model().objects.get()
     assert (admin.check_password("their own password"), admin.is_superuser) == (True, superuser)
