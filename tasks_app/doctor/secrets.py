@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.guard import guard
-from tasks_app.models import OperatorDevice, SlackWorkspace, Webhook
+from tasks_app.models import OperatorDevice, Relay, SlackWorkspace, Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.sealing import is_readable
 
@@ -25,6 +26,8 @@ def examine_secrets(_now: datetime) -> Iterator[Finding]:
         _find("operators' second factors", OperatorDevice.objects.order_by("-pk"), "sealed_key"), "devices"
     )
     yield from guard(_find("workspaces of Slack", workspaces.order_by("-pk"), "bot_token"), "workspaces")
+    relays = Relay.objects.filter(pk__in=settings.A2A_RELAYS).exclude(credentials="")
+    yield from guard(_find("relays", relays.order_by("pk"), "credentials"), "relays")
 
 
 def _find(name: str, rows: QuerySet[Any], column: str) -> Iterator[Finding]:

@@ -7,8 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from tasks_app import clock
-from tasks_app.models import OperatorDevice, SlackWorkspace, Webhook
+from tasks_app.models import OperatorDevice, Relay, SlackWorkspace, Webhook
 from tasks_app.models.operators import decoy
+from tasks_app.relays.credentials import StoredCredentials
 from tasks_app.sealing import seal
 from tests.commands.doctoring import doctor
 from tests.conftest import Person
@@ -32,18 +33,23 @@ def make_workspace(owner: Person) -> None:
     SlackWorkspace.objects.create(team_id="T1", bot_token=seal("xoxb-1"), **values)
 
 
+def make_relay(_: Person) -> None:
+    Relay.objects.create(name="far", credentials=StoredCredentials(kind="bearer", secret="s").sealed())
+
+
 @pytest.mark.parametrize(
     ("make", "subject"),
     [
         (make_webhook, "webhooks with waiting deliveries"),
         (make_device, "operators' second factors"),
         (make_workspace, "workspaces of Slack"),
+        (make_relay, "relays"),
     ],
 )
 def test_secrets_of_another_secret_key_are_found(
     make: Callable[[Person], None], subject: str, owner: Person, settings: Any
 ) -> None:
-    settings.A2A_OUTBOUND_LOOPBACK = True
+    settings.A2A_OUTBOUND_LOOPBACK, settings.A2A_RELAYS = True, {"far": {"url": "http://far/"}}
     make(owner)
     assert doctor()[0] == []
     former = settings.SECRET_KEY
