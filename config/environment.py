@@ -57,11 +57,17 @@ def path(name: str, default: str) -> str:
     return os.environ.get(name, default).strip()
 
 
-def folder(name: str) -> str:
-    """Return the absolute path of a folder; empty if it is not set. Code that changes the working directory of the
-    process must not move it."""
-    value = text(name)
-    return str(Path(value).expanduser().absolute()) if value else ""
+def folder(name: str, default: str = "") -> str:
+    """Return the absolute path of a folder; empty for none.
+
+    Code that changes the working directory of the process must not move the folder. Processes that start later, such as
+    the fork server, read the variable in the other directory, so it is made absolute as well.
+    """
+    value = text(name, default)
+    place = str(Path(value).expanduser().absolute()) if value else ""
+    if name in os.environ:
+        os.environ[name] = place
+    return place
 
 
 def number(name: str, default: float, minimum: float = 0, maximum: float = float("inf")) -> float:

@@ -65,6 +65,20 @@ def test_a_folder_of_agents_stays_where_it_is_when_an_agent_changes_the_director
         assert runpy.run_path(str(section))["A2A_AGENTS_DIR"] == place
 
 
+@pytest.mark.parametrize(("section", "name"), [("agents", "A2A_AGENTS_DIR"), ("process", "DATA_DIR")])
+def test_a_folder_is_the_same_for_a_process_that_starts_in_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, name: str
+) -> None:
+    """The fork server starts anew wherever an agent has moved its process to."""
+    source = str(Path(f"config/sections/{section}.py").absolute())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("A2A_ENV_FILE", "")
+    monkeypatch.setenv(name, "own")
+    for directory in (tmp_path, tmp_path / "elsewhere"):
+        monkeypatch.chdir(directory)
+        assert str(runpy.run_path(source)[name]) == str(tmp_path / "own")
+
+
 def test_without_a_file_nothing_happens(file: Path) -> None:
     read_env_file(file)
 

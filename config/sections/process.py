@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from config.environment import address, choice, flag, level, number, path, read_env_file, text, whole
+from config.environment import address, choice, flag, folder, level, number, path, read_env_file, text, whole
 from config.project import PROJECT
 
 A2A_ENV_FILE = path("A2A_ENV_FILE", str(PROJECT / ".env"))
@@ -17,7 +17,7 @@ PORT = whole("PORT", 8000, 1, 65_535)
 """The port at which the server listens."""
 HAS_SOCKETS = True
 """False for `manage.py runserver`, whose server opens no WebSocket connection."""
-DATA_DIR = Path(text("DATA_DIR", str(PROJECT / ".data"))).absolute()
+DATA_DIR = Path(folder("DATA_DIR", str(PROJECT / ".data")))
 """The folder of the SQLite file, of stored files, and of the secrets of a development server."""
 DEBUG = flag("DEBUG")
 """Django's debug pages. Refused in production."""
