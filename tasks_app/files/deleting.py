@@ -29,23 +29,38 @@ def sweep(is_stopping: Callable[[], bool] = lambda: False) -> None:
     """Delete unused files, until the process stops, and a folder of orphans. Never raises: a storage that fails may
     work next time."""
     try:
-        delete_unused(is_stopping)
+        unused.sweep(is_stopping)
         if not is_stopping():
             orphans.sweep()
     except Exception:
         log.exception("files could not be deleted; trying again")
 
 
-def delete_unused(is_stopping: Callable[[], bool]) -> None:
-    """Delete the files of deleted tasks, batch by batch, until the process stops.
+class Unused:
+    """The files of deleted tasks."""
 
-    The bytes go before the row: after a crash between the two, the row is still there to try again. Each batch begins
-    behind the last one, so that files that cannot be deleted hold up no others.
-    """
-    place = ""
-    while not is_stopping() and (batch := bridge.do(DoWithFiles(partial(_delete_unused_bytes, place)))):
-        place = max(batch)
-        bridge.do(Do(partial(_delete_rows, [file_id for file_id, is_deleted in batch.items() if is_deleted])))
+    def __init__(self) -> None:
+        self.place = ""
+        """The last id of the batch before. Each batch begins behind it, so that files that cannot be deleted hold up no
+        others, and the first batch begins anew after the last one."""
+
+    def sweep(self, is_stopping: Callable[[], bool]) -> None:
+        """Delete the files batch by batch, until the process stops or none of a batch could be deleted: a storage that
+        is away would otherwise be asked, and the log told, for every file.
+
+        The bytes go before the row: after a crash between the two, the row is still there to try again.
+        """
+        while not is_stopping():
+            batch = bridge.do(DoWithFiles(partial(_delete_unused_bytes, self.place)))
+            self.place = max(batch, default="")
+            deleted = [file_id for file_id, is_deleted in batch.items() if is_deleted]
+            if not deleted:
+                return
+            bridge.do(Do(partial(_delete_rows, deleted)))
+
+
+unused = Unused()
+"""The deletion of unused files by this process."""
 
 
 def _delete_rows(ids: list[str]) -> None:
@@ -54,8 +69,8 @@ def _delete_rows(ids: list[str]) -> None:
 
 def _delete_unused_bytes(place: str) -> dict[str, bool]:
     """Delete the bytes of the next unused files behind an id; return for each id whether they could be deleted."""
-    unused = File.objects.filter(holder="", id__gt=place).order_by("id")
-    return {file_id: _delete_bytes(file_id) for file_id in unused.values_list("id", flat=True)[:BATCH]}
+    ids = File.objects.filter(holder="", id__gt=place).order_by("id").values_list("id", flat=True)
+    return {file_id: _delete_bytes(file_id) for file_id in ids[:BATCH]}
 
 
 def _delete_bytes(file_id: str) -> bool:

@@ -15,7 +15,7 @@ from a2a.types import Part
 from tasks_app import clock, event_log
 from tasks_app.database.bridge import FILES_AT_ONCE, bridge
 from tasks_app.files import deleting, path_of, sweep
-from tasks_app.files.deleting import OWNER, Orphans
+from tasks_app.files.deleting import OWNER, Orphans, Unused
 from tasks_app.files.storage import DoWithFiles, load
 from tasks_app.files.storing import store_large_parts
 from tasks_app.models import File
@@ -27,6 +27,12 @@ from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
 from tests.operations.rows import LONG_AGO, creation, forget, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@pytest.fixture(autouse=True)
+def at_the_first_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin each test with the first unused file."""
+    monkeypatch.setattr(deleting, "unused", Unused())
 
 
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
@@ -85,25 +91,53 @@ def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
     assert stored_paths() == rows() == set()
 
 
-def test_one_sweep_deletes_all_unused_files_though_a_batch_of_them_cannot_be(
-    owner: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def unused_files(owner: Person, monkeypatch: pytest.MonkeyPatch, *, stubborn: int) -> list[str]:
+    """Make seven unused files, and batches of two. Return the names, in order, that the storage was asked to delete.
+
+    It refuses to delete the first `stubborn` files.
+    """
     sweeps.sweeper.stop()
     monkeypatch.setattr(deleting, "BATCH", 2)
     for _ in range(7):
         sent(owner, message(parts=(PDF,)), "echo")
     File.objects.update(holder="")
-    stubborn = sorted(stored_paths())[:3]
+    refused, asked = sorted(stored_paths())[:stubborn], []
     original = type(storages["files"]).delete
 
     def delete(self: Any, name: str) -> None:
-        if name in stubborn:
+        asked.append(name)
+        if name in refused:
             raise PermissionError(name)
         original(self, name)
 
     monkeypatch.setattr(type(storages["files"]), "delete", delete)
+    return asked
+
+
+def test_one_sweep_deletes_all_unused_files(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    unused_files(owner, monkeypatch, stubborn=1)
+    (first, *_) = sorted(stored_paths())
     sweep()
-    assert sorted(rows()) == sorted(stored_paths()) == stubborn
+    assert rows() == stored_paths() == {first}
+
+
+def test_files_behind_a_batch_that_cannot_be_deleted_go_with_the_next_sweep(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unused_files(owner, monkeypatch, stubborn=2)
+    (first, second, *_) = sorted(stored_paths())
+    sweep()
+    sweep()
+    assert rows() == stored_paths() == {first, second}
+
+
+def test_a_storage_that_is_away_is_asked_for_one_batch_in_a_sweep(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, paths = unused_files(owner, monkeypatch, stubborn=7), sorted(stored_paths())
+    for _ in range(6):
+        sweep()
+    assert asked == [*paths, *paths[:2]]  # The fifth sweep finds the end.
 
 
 def test_a_process_that_stops_leaves_unused_files_to_others(owner: Person) -> None:
