@@ -11,6 +11,7 @@ from a2a.language import Language, Method
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.schemes import token_url
 from tasks_app.callers.scopes import scopes_of
+from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import close_refused
@@ -37,10 +38,10 @@ def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
 async def take_back_own_cancellation(call: Call) -> bool:
     """Take back the cancellation of a call that an agent inside the call has ordered, as a callback of its own can.
 
-    Return False, and leave it as it is, if the caller has left, or at a door that cannot tell.
+    Return False, and leave it as it is, if the caller has left, at a door that cannot tell, or when the server ends.
     """
     task = asyncio.current_task()
-    if call.departure is None or task is None:
+    if readers.draining or call.departure is None or task is None:
         return False
     leaving = asyncio.ensure_future(call.departure())
     has_left, _ = await asyncio.wait({leaving}, timeout=0)

@@ -66,6 +66,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """The work on notifications, which goes on when the client has left: it waits for no answer."""
         self.turn = asyncio.Lock()
         """The right to send. No frame is queued: work waits here until the client has taken the frame before."""
+        self.closing = asyncio.Event()
+        """Set when the connection ends, before the work on its frames is cancelled."""
         self.quiet_since = 0.0
         """The time at which the last work ended."""
 
@@ -118,7 +120,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
     def _end_work(self, work: "asyncio.Task[Any]") -> None:
         self.working.discard(work)
         self.silent.discard(work)
-        if work.cancelled():  # An agent inside the call can cancel it, before the id is free.
+        if work.cancelled():  # A callback that an agent leaves behind can cancel it while its answer is being sent.
             self.calls = {name: call for name, call in self.calls.items() if call is not work}
         self.quiet_since = asyncio.get_running_loop().time()
 
@@ -126,12 +128,17 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """End the work of a connection that is closed or lost. Its tasks go on."""
         if self.opening is None:
             return
+        self.closing.set()
         work = [*self.working, self.watch]
         for one in work:
             if one not in self.silent:
                 one.cancel()
         await asyncio.gather(*work, return_exceptions=True)
         self.opening.holding.release()
+
+    async def _departure(self) -> None:
+        """Wait until the connection ends."""
+        await self.closing.wait()
 
     async def _refuse(self, request: HttpRequest, refusal: Refusal) -> None:
         """Refuse the handshake, with a status of HTTP if the server can send one."""
@@ -190,6 +197,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                 raise RateLimited(limit="calls in flight on a socket", most=str(settings.A2A_SOCKET_CALLS))
             if _is_silent(members):
                 self.silent.add(_current())
+            else:
+                call.departure = self._departure
             if isinstance(members, Member):
                 self._take_id(members.id)
             return await receive_parsed(call, members, body)

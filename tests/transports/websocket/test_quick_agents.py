@@ -10,7 +10,10 @@ import pytest
 from a2a.agents import agent
 from a2a.run import Run
 from tasks_app.asgi.handler import LeanHandler
+from tasks_app.event_log.readers import readers
 from tasks_app.runner import quick
+from tasks_app.transports.call import Reply
+from tasks_app.transports.websocket import WebSocket
 from tests.conftest import PATIENCE, Person
 from tests.transports.websocket.door import call, message, next_frame
 from tests.transports.websocket.serving import connected, eventually, serving, url
@@ -47,6 +50,16 @@ async def cancels_its_task(run: Run) -> None:
     await asyncio.sleep(PATIENCE)
 
 
+@agent(quick=True)
+async def is_cancelled_by_the_end_of_the_server(run: Run) -> None:
+    """Has its asyncio task cancelled while the server ends."""
+    readers.draining = True
+    task = asyncio.current_task()
+    assert task
+    asyncio.get_running_loop().call_soon(task.cancel)
+    await asyncio.sleep(PATIENCE)
+
+
 STEPS: list[str] = []
 """The steps of an agent whose caller leaves."""
 
@@ -71,6 +84,13 @@ def state(answer: Any) -> str:
     return str(answer["result"]["task"]["status"]["state"])
 
 
+def expect_logged_fault(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Expect an answer with the error of a fault, and a line of the log with its reference."""
+    error = answer["error"]
+    assert error["code"] == -32603
+    assert f"reference {error['data'][0]['metadata']['reference']}" in caplog.text
+
+
 @pytest.mark.parametrize("name", ["tidies-up-within-a-limit", "has-a-longer-limit"])
 async def test_an_agent_with_a_time_limit_of_its_own_is_answered_for(
     owner: Person, monkeypatch: pytest.MonkeyPatch, name: str
@@ -88,9 +108,42 @@ async def test_an_agent_with_a_time_limit_of_its_own_is_answered_for(
         }
 
 
-async def test_the_id_of_a_call_that_its_agent_cancels_is_free_again(owner: Person) -> None:
+async def test_a_call_on_a_socket_that_its_agent_cancels_is_answered_and_logged(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
     async with connected(owner) as (client, _):
-        await client.send(sending("same", "cancels-its-task"))
+        one = sending("one", "cancels-its-task")
+        for frame in (one, f"[{one}]", one):
+            await client.send(frame)
+            answer = await next_frame(client)
+            expect_logged_fault(answer[0] if isinstance(answer, list) else answer, caplog)
+
+
+async def test_a_call_on_a_socket_that_is_cancelled_as_the_server_ends_is_no_fault(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(readers, "draining", False)  # Undone at the end of the test.
+    async with connected(owner) as (client, _):
+        await client.send(sending("one", "is-cancelled-by-the-end-of-the-server"))
+        await client.send(call("other", "GetTask", {"id": "none"}))
+        assert (await next_frame(client))["id"] == "other"
+    assert "CancelledError" not in caplog.text
+
+
+async def test_the_id_of_a_call_that_is_cancelled_behind_its_agent_is_free_again(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = WebSocket._answer
+
+    async def cancel_the_first(socket: WebSocket, reply: Reply) -> None:
+        if reply.wrapping.id == "same":
+            monkeypatch.undo()
+            raise asyncio.CancelledError
+        await answer(socket, reply)
+
+    monkeypatch.setattr(WebSocket, "_answer", cancel_the_first)
+    async with connected(owner) as (client, _):
+        await client.send(call("same", "GetTask", {"id": "none"}))
         await client.send(call("other", "GetTask", {"id": "none"}))
         assert (await next_frame(client))["id"] == "other"
         await client.send(call("same", "GetTask", {"id": "none"}))
@@ -105,17 +158,18 @@ async def test_a_call_over_http_that_its_agent_cancels_is_answered_and_logged(
         one = sending("one", "cancels-its-task")
         for body in (one, f"[{one}]"):
             answer = (await client.post(f"{url(server)}/jsonrpc", content=body)).json()
-            error = (answer[0] if isinstance(answer, list) else answer)["error"]
-            assert error["code"] == -32603
-            assert f"reference {error['data'][0]['metadata']['reference']}" in caplog.text
+            expect_logged_fault(answer[0] if isinstance(answer, list) else answer, caplog)
 
 
-async def test_an_agent_is_cancelled_when_its_caller_leaves_a_socket(owner: Person) -> None:
+async def test_an_agent_is_cancelled_when_its_caller_leaves_a_socket(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
     STEPS.clear()
     async with connected(owner) as (client, _):
         await client.send(sending("left", "notes-its-end"))
         await eventually(lambda: STEPS == ["begin"])
     assert STEPS == ["begin", "cancelled"]
+    assert "CancelledError" not in caplog.text
 
 
 async def test_an_agent_runs_to_its_end_when_its_caller_leaves_http(owner: Person) -> None:
