@@ -10,7 +10,7 @@ from typing import Any
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import HttpRequest
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from a2a.documents import Encoded
@@ -39,6 +39,10 @@ ON_REQUEST = "asked"
 """The reason of a stream that its client has ended."""
 RESUMABLE = {End.TOO_LONG, End.DRAINING, End.FAULT}
 """The ends after which a client should come back with the last sequence number that it has seen."""
+STREAMING = {
+    name for language in ENDPOINT.languages for name, method in language.methods.items() if method.request.streaming
+}
+"""The methods that stream, in any language."""
 NO_LIMITS = (
     "this server has no limits for WebSocket connections, so it refuses them: use manage.py run or manage.py serve"
 )
@@ -60,6 +64,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """The work on calls and streams in flight, by their ids."""
         self.streams: set[asyncio.Task[Any]] = set()
         """The part of `calls` that has become a stream."""
+        self.beginning: set[asyncio.Task[Any]] = set()
+        """The part of `calls` whose method streams, until it has become a stream, or is refused."""
         self.unwanted: set[asyncio.Task[Any]] = set()
         """The streams that the client has asked to end."""
         self.silent: set[asyncio.Task[Any]] = set()
@@ -120,6 +126,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
     def _end_work(self, work: "asyncio.Task[Any]") -> None:
         self.working.discard(work)
         self.silent.discard(work)
+        self.beginning.discard(work)
+        self.unwanted.discard(work)
         if work.cancelled():  # A callback that an agent leaves behind can cancel it while its answer is being sent.
             self.calls = {name: call for name, call in self.calls.items() if call is not work}
         self.quiet_since = asyncio.get_running_loop().time()
@@ -200,7 +208,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             else:
                 call.departure = self._departure
             if isinstance(members, Member):
-                self._take_id(members.id)
+                self._take_id(members)
             return await receive_parsed(call, members, body)
         except Error as error:
             rpc_id = None if isinstance(error, InvalidRequest) else _id_of(members)
@@ -237,25 +245,25 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
     async def _stream(self, reply: Reply, stream: Stream) -> None:
         """Send the events of a stream, and then a frame with the reason of its end."""
         work = _current()
+        self.beginning.discard(work)
         self.streams.add(work)
-        on_request = False
         try:
             await self._send_events(stream, reply.headers)
         except asyncio.CancelledError:
-            on_request = work in self.unwanted
-            if not on_request or work.uncancel():
+            if work not in self.unwanted or work.uncancel():
                 raise
         finally:
             self.streams.discard(work)
-            self.unwanted.discard(work)
         self._free_id(reply.wrapping.id)
         if stream.failure:
             await self._send(stream.failure)
+        on_request = work in self.unwanted
         reason = ON_REQUEST if on_request else REASONS.get(stream.end, "fault")
         await self._send(end_of_stream(reply.wrapping.id, reason, resume=not on_request and stream.end in RESUMABLE))
 
     async def _send_events(self, stream: Stream, parameters: dict[str, str]) -> None:
-        """Send each page before asking for the next one."""
+        """Send each page before asking for the next one. A stream that is unwanted before it begins has one page, which
+        tells the client its task."""
         async with aclosing(stream.pages()) as pages:
             async for page in pages:
                 for seq, event in page:
@@ -263,24 +271,28 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                     stream.count_bytes(await self._send(event, parameters, number))
                     parameters = {}
                 del page  # It may be large, and the wait for the next one long.
+                if _current() in self.unwanted:
+                    return
 
     def _end_stream(self, rpc_id: Id) -> bool:
-        """End the stream of a call by the wish of the client; return whether there is one."""
+        """End the stream of a call by the wish of the client; return whether there is one, or one is to begin."""
         work = self.calls.get(_name(rpc_id))
-        if work not in self.streams or work in self.unwanted:
+        if work is None or work in self.unwanted or work not in self.streams | self.beginning:
             return False
         self.unwanted.add(work)
-        return work.cancel()
+        return work in self.beginning or work.cancel()
 
     # ------------------------------------------------------------- ids, and sending
 
-    def _take_id(self, rpc_id: Id | UnsetType) -> None:
-        """Note that a call with the id is in flight. Raises InvalidRequest if another one is."""
-        if rpc_id is UNSET or rpc_id is None:
+    def _take_id(self, call: Member) -> None:
+        """Note that a call with its id is in flight. Raises InvalidRequest if another one is."""
+        if call.id is UNSET or call.id is None:
             return
-        if _name(rpc_id) in self.calls:
+        if _name(call.id) in self.calls:
             raise InvalidRequest(detail="another call with this id is in flight on this socket; choose another id")
-        self.calls[_name(rpc_id)] = _current()
+        self.calls[_name(call.id)] = _current()
+        if call.method in STREAMING:
+            self.beginning.add(_current())
 
     def _free_id(self, rpc_id: Id) -> None:
         """Note that the call of this work is answered. The client may use the id again once it has the answer."""

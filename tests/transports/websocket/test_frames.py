@@ -10,7 +10,10 @@ from a2a.extensions import HEADER, OLD_HEADER
 from a2a.language import VERSION_HEADER
 from a2a.money import HEADER as BUDGET
 from tasks_app.limits.accounts import account
+from tasks_app.transports.call import Reply
 from tasks_app.transports.frames import AFTER
+from tasks_app.transports.streams import Stream
+from tasks_app.transports.websocket import WebSocket
 from tests.conftest import ROOT, Person, Server
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import PARAMETERS, bearer, call, dialled, message, next_frame, streaming
@@ -114,6 +117,37 @@ async def test_a_client_ends_one_stream_and_keeps_the_others(server: Server) -> 
         assert (await answer_to(client, "late"))["result"] == {"ended": False}
         await client.send(call("one", "GetTask", {"id": tasks["one"]}))
         assert (await answer_to(client, "one"))["result"]["status"]["state"] == "TASK_STATE_WORKING"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service")
+async def test_a_stream_that_is_ended_before_it_begins_has_one_event(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = WebSocket._stream
+
+    async def begin_late(socket: WebSocket, reply: Reply, stream: Stream) -> None:
+        await eventually(lambda: bool(socket.unwanted))
+        await begin(socket, reply, stream)
+
+    monkeypatch.setattr(WebSocket, "_stream", begin_late)
+    async with connected(owner) as (client, _):
+        await client.send(streaming("s", "gate", id="ends early"))
+        await client.send(end_wish("s", id="wish"))
+        assert (await next_frame(client))["result"] == {"ended": True}
+        task = (await next_frame(client))["result"]["task"]["id"]
+        assert (await next_frame(client))["params"] == {"id": "s", "reason": "asked", "resume": False}
+        await client.send(call("s", "GetTask", {"id": task}))
+        assert (await next_frame(client))["result"]["id"] == task
+
+
+async def test_a_wish_to_end_a_call_that_does_not_stream_changes_nothing(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        sent = message(id="waits for its end")
+        await client.send(call("waits", "SendMessage", {"message": sent, "metadata": {"agent": "gate"}}))
+        await client.send(end_wish("waits", id="wish"))
+        answer = await next_frame(client)
+        assert (answer["id"], answer["result"]) == ("wish", {"ended": False})
 
 
 async def test_an_id_in_flight_is_refused_until_its_answer(server: Server) -> None:
