@@ -1,4 +1,5 @@
-"""The conductor goes on with workflows: it writes the ends of their tasks, and begins the next task of each execution.
+"""The conductor goes on with workflows: it writes the ends of their tasks, begins the next task of each execution, and
+cancels what is left of canceled workflows.
 
 The rows are the queue: a step that is due may be taken by the conductor of any process. The message to the agent of a
 phase has the same id in each process, so a step that is taken twice begins one task.
@@ -10,23 +11,25 @@ from functools import partial
 
 import orjson
 from django.utils.crypto import salted_hmac
+from msgspec.structs import replace
 
 from a2a.answers import Answer
 from a2a.dialects.json.json_1_0 import decode_part
-from a2a.errors import Error, RateLimited, Unavailable
-from a2a.requests import SendMessage
+from a2a.errors import Error, RateLimited, TaskNotCancelable, TaskNotFound, Unavailable
+from a2a.requests import CancelTask, SendMessage
 from a2a.states import TERMINAL
 from a2a.types import Message, Role
 from a2a.workflows import Phase
 from tasks_app.callers.access import Caller, caller_of_work
 from tasks_app.callers.permissions import check_permission
+from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
-from tasks_app.database.work import Do
+from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import ReadHead
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.limits.rate_limits import cost_of_send, limits
-from tasks_app.models import Workflow
+from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
 from tasks_app.operations.repeat import find_sent
@@ -59,16 +62,20 @@ class Conductor(Rounds):
         self.wakeup.set()
 
     async def step(self) -> int:
-        """Write the ends of tasks, and take the steps that are due; return how many of both there were."""
+        """Write the ends of tasks, take the steps that are due, and cancel the tasks of canceled workflows; return how
+        many there were of all three."""
         ended = await settle_ended(bridge.ask)
         due = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
         limited = set[int]()
         for row in due:
             if row.owner_id not in limited and not await self._take(row):
                 limited.add(row.owner_id)
-        if ended or len(due) == AT_ONCE:
-            self.wakeup.set()  # There may be more behind these.
-        return ended + len(due)
+        canceled = 0
+        for task in await bridge.ask(DoSlowly(partial(rows.tasks_to_cancel, AT_ONCE))):
+            canceled += await _cancel(task)
+        if ended or len(due) == AT_ONCE or canceled:
+            self.wakeup.set()  # There may be more behind these, and canceled tasks have ends to write.
+        return ended + len(due) + canceled
 
     async def _take(self, row: Workflow) -> bool:
         """Begin the next task of an execution. Return False if its owner has reached a limit.
@@ -134,6 +141,20 @@ async def _send(row: Workflow, phase: Phase, caller: Caller, message_id: str) ->
     if not isinstance(result, Answer) or result.task is None:
         raise TypeError("a queued send that returns at once gives a task")
     return result.task.id, agent
+
+
+async def _cancel(task: PhaseTask) -> bool:
+    """Cancel a task of a canceled workflow, and return whether that was done. Raises nothing but CancelledError."""
+    # Neither the scopes of the call that executed it nor the permissions of its owner bind the operator.
+    caller = replace(caller_of_work(task.workflow), scopes=frozenset({CANCEL.scope}), rules=())
+    try:
+        await perform(CancelTask(id=task.task_id), Context(caller=caller, actor="conductor"))
+    except (TaskNotCancelable, TaskNotFound):
+        return False  # It has ended meanwhile.
+    except Exception:
+        log.exception("the task %s of a canceled workflow waits for another attempt to cancel it", task.task_id)
+        return False
+    return True
 
 
 def _message_id(workflow_id: str, phase: Phase, tries: int) -> str:

@@ -195,6 +195,16 @@ def ended_tasks(most: int, workflow_id: str | None = None) -> list[tuple[int, st
     return list(rows.order_by("-is_executed", "pk").values_list("pk", "task_id")[:most])
 
 
+def tasks_to_cancel(most: int) -> list[PhaseTask]:
+    """Return unfinished tasks of canceled workflows, with the workflows and their owners.
+
+    A process may begin a task just as an operator cancels its workflow, and the process of an operator may die before
+    it has canceled all tasks.
+    """
+    rows = PhaseTask.objects.filter(ended_at__isnull=True, workflow__state=WorkflowState.CANCELED.value)
+    return list(rows.select_related("workflow__owner__tenant").order_by("pk")[:most])
+
+
 def settle(key: int, state: TaskState, artifacts: str | None) -> bool:
     """Write the end of a task with its result, and have the execution that began it go on; return False if it is
     written already."""

@@ -1,4 +1,5 @@
-"""The conductor of workflows hears of the ends of tasks that it has begun, and puts off those of a limited owner."""
+"""The conductor of workflows hears of the ends of tasks that it has begun, puts off those of a limited owner, and
+cancels those of canceled workflows."""
 
 import asyncio
 from datetime import timedelta
@@ -15,14 +16,17 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import DoSlowly
 from tasks_app.hints import Reached
-from tasks_app.models import PhaseTask, Workflow
+from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations import Context, perform
 from tasks_app.operations.conductor import Conductor
+from tasks_app.operations.workflow_acts import cancel
+from tasks_app.operators.audit import Operator
 from tasks_app.workflows import log
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+OPERATOR = Operator("ada", "admin")
 
 
 def test_a_conductor_hears_of_new_tasks_however_many_it_has_begun(
@@ -98,6 +102,45 @@ def test_open_and_former_tasks_cost_a_search_for_ends_no_read_of_each(owner: Per
         with connection.cursor() as cursor:
             cursor.execute(f"explain query plan {captured[0]['sql']}")
             assert "phase_task_open" in str(cursor.fetchall())
+
+
+def test_a_step_of_a_workflow_that_was_canceled_meanwhile_leaves_no_task_to_run(owner: Person, lanes: None) -> None:
+    """A process takes steps one after the other, and may be frozen before it adds a task to its phase."""
+    ask(owner, ExecuteWorkflow(workflow="w", phase=PHASES[0], message=message()))
+    (row,) = log.take_due(1)
+    cancel(row.pk, OPERATOR)
+
+    async def late_step() -> None:
+        conductor = Conductor()
+        await conductor._take(row)
+        await until_idle(conductor)
+
+    async_to_sync(late_step)()
+    assert Task.objects.get().state == TaskState.CANCELED
+    assert PhaseTask.objects.get().state == TaskState.CANCELED
+
+
+def test_a_canceled_workflow_ends_with_its_tasks_though_the_operators_process_dies(
+    owner: Person, lanes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    for _ in range(2):
+        ask(owner, SendInPhase(workflow="w", phase=PHASES[0], message=message(), agent="asks"))
+    monkeypatch.setattr("tasks_app.operations.workflow_acts.cancel_for_operator", die)
+    with pytest.raises(SystemExit):
+        cancel(Workflow.objects.get().pk, OPERATOR)
+    async_to_sync(until_idle)(Conductor())
+    assert [task.state for task in Task.objects.all()] == [TaskState.CANCELED] * 2
+    assert not PhaseTask.objects.filter(ended_at__isnull=True).exists()
+    assert Workflow.objects.get().state == "canceled"
+
+
+async def until_idle(conductor: Conductor) -> None:
+    """Have the conductor make rounds until one has nothing to do."""
+    while await conductor.step():
+        pass
 
 
 def add_deleted_tasks(who: Person, number: int) -> None:
