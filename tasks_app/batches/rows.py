@@ -183,13 +183,21 @@ def next_items(batch_id: str, most: int) -> list[BatchItem]:
     return list(rows[:most]) if most > 0 else []
 
 
-def attach(batch_id: str, tasks: Mapping[int, str], errors: Mapping[int, str]) -> None:
-    """Store the tasks that items became, and the errors of items that became none."""
+def attach(batch_id: str, tasks: Mapping[int, str], errors: Mapping[int, str]) -> list[str]:
+    """Store the tasks that items became, and the errors of items that became none.
+
+    Return the tasks that came too late: meanwhile another process has ended the batch, and their items without a task.
+    """
+    late = []
     with transaction.atomic():
         for place, task_id in tasks.items():
-            _open(batch_id).filter(place=place, task_id__isnull=True).update(task_id=task_id)
+            rows = BatchItem.objects.filter(batch_id=batch_id, place=place)
+            if rows.exclude(state="").filter(task_id__isnull=True).exists():
+                late.append(task_id)
+            rows.filter(state="", task_id__isnull=True).update(task_id=task_id)
         for place, error in errors.items():
             _open(batch_id).filter(place=place, task_id__isnull=True).update(state=TaskState.FAILED.value, error=error)
+    return late
 
 
 def ended_after(batch_id: str, cursor: int, most: int) -> list[BatchItem]:

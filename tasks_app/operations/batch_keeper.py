@@ -179,14 +179,19 @@ async def advance(turn: Turn) -> Step | None:
 
 async def _end_items(turn: Turn, progress: Progress) -> Step | None:
     """Cancel the items of a batch that was canceled. It is over when none is left."""
-    # The scopes are those of the call, which may lack that for cancelling. The call that ended the batch had it.
-    caller = replace(turn.caller, scopes=turn.caller.scopes | {CANCEL.scope})
-    for task_id in (*progress.at_work, *progress.waiting, *await _attach_former(turn)):
-        with suppress(TaskNotCancelable, TaskNotFound):
-            await perform(CancelTask(id=task_id), Context(caller=caller, actor="keeper"))
+    await _cancel(turn, (*progress.at_work, *progress.waiting, *await _attach_former(turn)))
     await ask(partial(rows.look, turn.id))
     await ask(partial(rows.finish, turn.id))
     return None
+
+
+async def _cancel(turn: Turn, task_ids: Iterable[str]) -> None:
+    """Cancel tasks of items of a batch that was canceled."""
+    # The scopes are those of the call, which may lack that for cancelling. The call that ended the batch had it.
+    caller = replace(turn.caller, scopes=turn.caller.scopes | {CANCEL.scope})
+    for task_id in task_ids:
+        with suppress(TaskNotCancelable, TaskNotFound):
+            await perform(CancelTask(id=task_id), Context(caller=caller, actor="keeper"))
 
 
 async def _attach_former(turn: Turn) -> Iterable[str]:
@@ -238,7 +243,8 @@ async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
         if isinstance(one, Error) and not isinstance(one, RateLimited | Unavailable)
     }
     pauses = [one.retry_after for one in outcomes if isinstance(one, RateLimited | Unavailable)]
-    await ask(partial(rows.attach, turn.id, tasks, errors))
+    # This process may have been frozen for so long that another one has ended the canceled batch.
+    await _cancel(turn, await ask(partial(rows.attach, turn.id, tasks, errors)))
     return list(tasks.values()), max(pauses, default=0.0) or (0.001 if errors or not tasks else 0)
 
 

@@ -211,10 +211,10 @@ def die_before_the_tasks_are_noted(monkeypatch: pytest.MonkeyPatch, *deaths: boo
     """Begin with the batch, and die after the items are sent. `deaths` says whether each step after that dies, too."""
     real, dies = batch_keeper.rows.attach, iter([True, *deaths])
 
-    def attach(*values: Any) -> None:
+    def attach(*values: Any) -> list[str]:
         if next(dies, False):
             raise RuntimeError("the process dies before it has noted the tasks")
-        real(*values)
+        return real(*values)
 
     monkeypatch.setattr(batch_keeper.rows, "attach", attach)
     Batch.objects.update(due_at="2000-01-01T00:00:00Z")
@@ -242,6 +242,24 @@ def test_a_batch_that_is_canceled_cancels_the_items_that_a_dead_keeper_has_sent(
     drive(batch.id)
     assert set(Task.objects.values_list("agent", "state")) == {(BATCH_AGENT, "canceled"), ("asks", "canceled")}
     assert BatchItem.objects.filter(state="canceled").count() == 3
+
+
+def test_items_that_a_frozen_keeper_sends_after_the_end_of_their_batch_are_canceled(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = execute(owner, "a", "b", operation="asks")
+    Batch.objects.update(due_at="2000-01-01T00:00:00Z")
+    (turn,) = take_turns(1, ())
+    progress, items = batch_keeper.rows.look(batch.id), list(BatchItem.objects.order_by("place"))
+    ask(owner, CancelTask(id=batch.id))
+    drive(batch.id)
+    monkeypatch.setattr(batch_keeper.rows, "next_items", lambda *_: items)
+    assert progress
+    async_to_sync(batch_keeper._begin)(turn, progress)
+    assert sorted(Task.objects.values_list("agent", "state")) == [
+        (BATCH_AGENT, "canceled"),
+        *[("asks", "canceled")] * 2,
+    ]
 
 
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
