@@ -34,6 +34,8 @@ LOST_AFTER = 15
 """Seconds after which Redis gives a message that was not acknowledged to another worker."""
 LOOK = 0.5
 """Seconds between two looks at whether the worker shall stop, and which late answers there are."""
+LIFETIME = 120
+"""Seconds for which the broker keeps an answer, and a call if it can."""
 SOON = 0.25
 """Seconds for which the door waits for an answer, before it takes the next call."""
 LONGEST_PAUSE = 5.0
@@ -82,7 +84,7 @@ class Queue:
     def _ask(self, body: bytes) -> bytes:
         answers: list[bytes] = []
         name = f"taskdesk.zone.answer.{uuid.uuid4().hex}"
-        home = BrokerQueue(name, exclusive=True, auto_delete=True, durable=False, expires=120)
+        home = BrokerQueue(name, exclusive=True, auto_delete=True, durable=False, expires=LIFETIME)
         sealed = self.cipher.encrypt(msgspec.msgpack.encode(Sealed(body, self.key)))
         try:
             with _connect(self.url) as connection, connection.channel() as channel:
@@ -94,7 +96,7 @@ class Queue:
                         declare=[BrokerQueue(CALLS)],
                         content_type="application/octet-stream",
                         content_encoding="binary",
-                        expiration=120,
+                        expiration=LIFETIME,
                     )
                     ends = monotonic() + PATIENCE
                     while not answers and monotonic() < ends:
@@ -189,5 +191,9 @@ class QueueDoor:
             routing_key=home,
             content_type="application/octet-stream",
             content_encoding="binary",
-            expiration=120,
+            expiration=LIFETIME,
         )
+        if getattr(channel.connection, "driver_type", "") == "redis":
+            # Redis knows no end of messages. Without this it would keep for ever what comes after its caller has left.
+            with channel.conn_or_acquire() as client:
+                client.expire(home, LIFETIME)
