@@ -75,10 +75,15 @@ _NO_KEY = frozenset(
 """Words before `key` in names that are not secret, such as keys of rows and messages. Any other key is a secret."""
 
 
-@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Return whether members of this name have secrets for values. The end of the name decides, in any case style."""
-    words = [word.lower() for word in _WORD.findall(name[-MAX_NAME:])]
+    # Callers choose the names. The cache would keep thousands of them, each as long as a body.
+    return _is_secret_end(name[-MAX_NAME:])
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_end(end: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(end)]
     while len(words) > 1 and words[-1] in _TRAILING:
         words.pop()
     if not words:
