@@ -35,7 +35,8 @@ _UNREADABLE = (
 )
 """The errors to which the bytes of a certificate lead."""
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*")
-_ELEMENT = re.compile(r'\s*([A-Za-z]+)=("(?:[^"\\]|\\.)*"|[^;,"]*)\s*([;,]|$)')
+# A value without quotes keeps its spaces: a search that gives them back one by one takes the square of their number.
+_ELEMENT = re.compile(r'\s*([A-Za-z]+)=("(?:[^"\\]|\\.)*"|[^;,"]*+)\s*([;,]|$)')
 
 
 class Certificate(Struct, frozen=True):

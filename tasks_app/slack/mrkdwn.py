@@ -8,14 +8,15 @@ PIECES = 8
 """Messages of one reply at most."""
 MORE = " …"
 """The end of a text that is still being written."""
-_MENTION = re.compile(r"<([@#!])([^>|]+)(?:\|([^>]*))?>")
-_LINK = re.compile(r"<((?:https?|mailto|tel):[^>|]+)(?:\|([^>]*))?>")
+# Slack escapes < within markup. A search that ends there is linear, also in a text that has no > at all.
+_MENTION = re.compile(r"<([@#!])([^<>|]++)(?:\|([^<>]*+))?>")
+_LINK = re.compile(r"<((?:https?|mailto|tel):[^<>|]++)(?:\|([^<>]*+))?>")
 
 
 def read(text: str, bot_user_id: str = "") -> str:
     """Return the words of a message, without the mention of the bot itself."""
     if bot_user_id:
-        text = re.sub(rf"<@{re.escape(bot_user_id)}(?:\|[^>]*)?>", "", text)
+        text = re.sub(rf"<@{re.escape(bot_user_id)}(?:\|[^<>]*+)?>", "", text)
     text = _MENTION.sub(_name, text)
     text = _LINK.sub(lambda match: f"{match[2]} ({match[1]})" if match[2] and match[2] != match[1] else match[1], text)
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
