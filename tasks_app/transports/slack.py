@@ -22,8 +22,9 @@ from tasks_app.slack import arrivals, workspaces
 from tasks_app.slack.extra import is_on
 from tasks_app.slack.signing import SIGNATURE, TIMESTAMP, is_signed
 from tasks_app.slack.workspaces import Installation
+from tasks_app.transports.call import SMALL
 from tasks_app.transports.faults import fault
-from tasks_app.transports.http import Refusal, body_of, call_of, find_origin, over_limit, refuse
+from tasks_app.transports.http import Refusal, body_of, call_of, find_origin, over_limit, refuse, too_large
 
 log = logging.getLogger(__name__)
 DOOR, METHOD = "slack", "slack/events"
@@ -60,9 +61,12 @@ async def _read(body: bytes) -> dict[str, Any]:
 
 
 async def _find(request: HttpRequest, body: bytes, payload: dict[str, Any]) -> Installation | None:
-    """Return the workspace whose app signed the request; None for the trial of an address. Raises Refusal: 401, 429,
-    503."""
+    """Return the workspace whose app signed the request; None for the trial of an address. Raises Refusal: 401, 413,
+    429, 503."""
     is_trial = payload.get("type") == CHALLENGE
+    if is_trial and len(body) > SMALL:
+        # Any stranger can send one, and its signature is compared with those of up to a hundred secrets.
+        raise too_large(SMALL)
     try:
         look_up = workspaces.all_secrets if is_trial else partial(workspaces.find, _team_of(payload))
         result = await bridge.ask(DoApart(look_up))

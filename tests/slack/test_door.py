@@ -53,6 +53,11 @@ def test_the_challenge_is_signed_with_the_secret_of_the_settings_too(front: Fron
     assert response.status_code == 200
 
 
+@pytest.mark.parametrize("headers", [{}, {"X-Slack-Signature": "v0=" + "0" * 64}], ids=["signed", "not signed"])
+def test_a_large_challenge_is_refused_before_any_secret_is_tried(front: Front, headers: dict[str, str]) -> None:
+    assert send(front, CHALLENGE | {"challenge": "x" * 16_384}, headers).status_code == 413
+
+
 @pytest.mark.parametrize(
     "change",
     [
