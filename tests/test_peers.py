@@ -1,5 +1,6 @@
 """Where a call comes from: the peer itself, and what is said of it only by proxies that are trusted."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -85,3 +86,17 @@ def test_a_proxy_that_is_no_address_stops_the_start(monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv("X", wrong)
         with pytest.raises(ImproperlyConfigured, match=f"X: '{wrong}' is neither an IP address nor a network"):
             networks("X")
+
+
+@pytest.mark.parametrize("standard", [False, True])
+def test_long_entries_of_callers_are_not_kept_in_memory(settings: Any, standard: bool) -> None:
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            entry = f"{standard}{number}{'x' * 30_000}"
+            header = f"for={entry}" if standard else entry
+            assert peer(settings, "10.0.0.1", header, proxies=OURS, standard=standard) == "10.0.0.1"
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000

@@ -41,7 +41,8 @@ def peer_in(meta: Mapping[str, Any]) -> str | None:
     for hop in _hops(meta):
         if peer is None or not _is_proxy(peer, tuple(proxies)):
             break
-        if (before := _address(hop)) is None:
+        # A caller may have made the entry up. It is cut before it is cached.
+        if (before := _address(hop.strip()[: LONGEST + 20])) is None:
             break
         peer = before
     return peer or address[:LONGEST]
@@ -130,7 +131,6 @@ def _hops(meta: Any) -> list[str]:
 @lru_cache(maxsize=4096)
 def _address(text: str) -> str | None:
     """Return an IP address in its usual form, without a port; None if the text is not an IP address."""
-    text = text.strip()[: LONGEST + 20]
     if match := _WITH_PORT.fullmatch(text):
         text = match[1] or match[2]
     try:
