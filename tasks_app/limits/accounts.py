@@ -42,6 +42,8 @@ KINDS = {
     "sockets": Kind(noun="open sockets", of_owner="A2A_OWNER_SOCKETS", of_all="A2A_SOCKETS", retry_after=5),
     # A call waits for an unfinished task. With more waiting calls than tasks an owner waits for a task twice.
     "waits": Kind(noun="calls that wait", of_owner="A2A_OWNER_TASKS", of_all="A2A_TASKS", retry_after=5),
+    # The link of a file has no owner.
+    "downloads": Kind(noun="downloads", of_owner="A2A_DOWNLOADS", of_all="A2A_DOWNLOADS", retry_after=5),
     "bodies": Kind(noun="bytes of requests and answers", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
 }
 

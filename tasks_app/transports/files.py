@@ -5,17 +5,19 @@ import logging
 import re
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
-from a2a.errors import TooManyCalls
+from a2a.errors import TooManyCalls, Unavailable
 from a2a.files import ID
 from tasks_app.database.bridge import bridge
 from tasks_app.files import FindFile, find_problem, path_of, storage
 from tasks_app.limits import strangers
+from tasks_app.limits.accounts import Holding, account
 from tasks_app.models import File
 from tasks_app.transports.http import find_origin
 
@@ -66,15 +68,26 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers)
     try:
+        holding = account.hold(None, "downloads")
+    except Unavailable as error:
+        return _refuse_for_now(503, error)
+    try:
         content = await _open(path_of(row.id))
     except Exception:  # a custom storage may raise any exception
+        holding.release()
         log.exception("the bytes of file %s cannot be read", row.id)
         return _refuse(503, "the file cannot be read now, try again")
-    return StreamingHttpResponse(_chunks(content, start, end), status=status, headers=headers)
+    return StreamingHttpResponse(_transfer(_chunks(content, start, end), holding), status=status, headers=headers)
 
 
 def _refuse(status: int, sentence: str) -> HttpResponse:
     return JsonResponse({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _refuse_for_now(status: int, error: TooManyCalls | Unavailable) -> HttpResponse:
+    response = _refuse(status, error.message)
+    response["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def _check_link(request: HttpRequest, file: str) -> HttpResponse | None:
@@ -86,9 +99,7 @@ def _check_link(request: HttpRequest, file: str) -> HttpResponse | None:
             strangers.count_failure(origin)
             return _refuse(403, sentence)
     except TooManyCalls as error:
-        response = _refuse(429, error.message)
-        response["Retry-After"] = str(error.retry_after)
-        return response
+        return _refuse_for_now(429, error)
     return None
 
 
@@ -135,6 +146,16 @@ def _close_late(opening: Future[Any]) -> None:
     """Close a file that was opened when its download had ended."""
     if not opening.cancelled() and opening.exception() is None:
         THREADS.submit(opening.result().close)
+
+
+async def _transfer(chunks: AsyncGenerator[bytes, None], holding: Holding) -> AsyncGenerator[bytes, None]:
+    """Yield the chunks of a download, and give its place back at their end."""
+    try:
+        async with aclosing(chunks):
+            async for piece in chunks:
+                yield piece
+    finally:
+        holding.release()
 
 
 async def _chunks(content: Any, start: int, end: int) -> AsyncGenerator[bytes, None]:

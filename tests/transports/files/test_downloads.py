@@ -164,3 +164,28 @@ def test_a_client_that_leaves_in_the_middle_closes_the_file(
     asyncio.run(leave())
     (file,) = opened
     until(lambda: file.closed, "a thread of the door closes the file")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_download_too_many_is_refused_until_another_ends(
+    service: None, owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tasks_app.transports import files as door
+
+    settings.STORAGES |= {
+        "files": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(tmp_path)}}
+    }
+    settings.A2A_DOWNLOADS = 1
+    monkeypatch.setattr(door, "CHUNK", 1_000)
+
+    async def story() -> None:
+        headers = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
+        _, body = await fetched("POST", "/jsonrpc", json.dumps(call(BIG)).encode(), **headers)
+        place = urlsplit(files_of(json.loads(body)["result"]["task"])[0]["url"])
+        path = f"{place.path}?{place.query}"
+        async with StockDoor().ask("GET", path, b"", {}) as reply:
+            assert await anext(reply.chunks) == BIG[:1_000]
+            assert (await fetched("GET", path, b""))[0] == 503
+        assert (await fetched("GET", path, b"")) == (200, BIG)
+
+    asyncio.run(story())
