@@ -16,7 +16,6 @@ from tasks_app.masking import site
 from tasks_app.models import Relay, RelayedTask
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.refusals import ActRefused
-from tasks_app.outbound.dialling import Blocked, target
 from tasks_app.relays.credentials import StoredCredentials, open_credentials
 from tasks_app.sealing import Unreadable
 
@@ -94,6 +93,8 @@ def _credentials_of(wish: Login) -> StoredCredentials:
     if wish.token_url and wish.header:
         raise WrongValue("header", "a header and a token URL exclude each other")
     if wish.token_url:
+        from tasks_app.outbound.dialling import Blocked, target  # loads httpx, which commands that look never need
+
         try:
             target(wish.token_url)
         except Blocked as error:

@@ -18,6 +18,7 @@ logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for each call wou
 
 SHORT = {"A2A_LEASE_SECONDS": str(LEASE_SECONDS), "A2A_SWEEP_SECONDS": "0.5", "A2A_POLL_SECONDS": "0.3"}
 """A lost worker is found out in seconds."""
+SHARED = {"SECRET_KEY": "a secret that all processes of a production share", "ALLOWED_HOSTS": "127.0.0.1"}
 
 _MIGRATE = """
 from django.contrib.auth.models import User
@@ -38,8 +39,10 @@ def examined(request: pytest.FixtureRequest, url: str) -> list[str]:
     expected = request.node.get_closest_marker("finds")
     words = expected.args if expected else ()
     deadline = time.monotonic() + PATIENCE
+    files = request.node.funcargs["tmp_path"].glob("*/secret.key")
+    keys = [SHARED["SECRET_KEY"], *(file.read_text(encoding="utf-8").strip() for file in files)]
     while True:
-        found = [finding for finding in examiner.findings(url) if not any(word in finding for word in words)]
+        found = [finding for finding in examiner.findings(url, keys) if not any(word in finding for word in words)]
         passing = [finding for finding in found if finding.startswith("process: ")]
         if not passing or passing != found or time.monotonic() > deadline:
             return found
@@ -161,9 +164,6 @@ class Plant(NamedTuple):
         self.nodes.append(worker)
         await worker.start()
         return worker
-
-
-SHARED = {"SECRET_KEY": "a secret that all processes of a production share", "ALLOWED_HOSTS": "127.0.0.1"}
 
 
 @pytest.fixture(scope="session")
