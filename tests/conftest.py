@@ -63,8 +63,8 @@ TIMES = {
     "A2A_GRACE_SECONDS": 0.5,
     "A2A_WAIT_SECONDS": 5.0,
     "A2A_PING_SECONDS": 1.0,
-    "A2A_BODY_SECONDS": 1.5,
-    "A2A_HEADER_SECONDS": 1.5,
+    "A2A_BODY_SECONDS": 3.0,
+    "A2A_HEADER_SECONDS": 3.0,
 }
 CALM = {"A2A_SWEEP_SECONDS": 5.0}
 """The pause between sweeps of servers that a whole run shares: with a short one each takes a twentieth of a core."""

@@ -40,7 +40,7 @@ def shaken(authorization: str, protocols: tuple[str, ...] = ()) -> Any:
             (await handshake.open_socket(request, protocols)).holding.release()
         except Refusal as refusal:
             response = handshake.encode_refusal(request, refusal)
-            add_headers(response, refusal.error)
+            add_headers(request, response, refusal.error)
             return response
         return None
 
