@@ -11,7 +11,7 @@ import pytest
 from tasks_app.database.bridge import bridge
 from tasks_app.files.storage import DoWithFiles
 from tasks_app.transports import files as door
-from tests.conftest import until
+from tests.conftest import PATIENCE, until
 
 
 class Content:
@@ -117,7 +117,9 @@ def test_a_file_that_is_opened_too_late_is_closed(gate: threading.Event, monkeyp
     asyncio.run(story())
 
 
-def test_clients_that_are_slow_hold_no_thread(gate: threading.Event) -> None:
+def test_clients_that_are_slow_hold_no_thread(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "SECONDS", PATIENCE)  # Nothing hangs here.
+
     async def story() -> None:
         slow = [door._chunks(Content(), 0, 2 * door.CHUNK) for _ in range(20)]
         for chunks in slow:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import NO_TLS, Server
+from tests.conftest import NO_TLS, TIMES, Server
 from tests.transports.rest.calls import JSON, KIND, PLAIN, PROTO, fields, refusal, sending
 
 
@@ -96,7 +96,7 @@ def test_a_body_over_the_limit_is_refused_in_the_shape_of_the_path(
 def test_a_body_that_does_not_arrive_is_refused_in_the_shape_of_the_path(server: Server, unchanged: None) -> None:
     def slowly() -> Iterator[bytes]:
         yield b"{"
-        time.sleep(2.5)
+        time.sleep(TIMES["A2A_BODY_SECONDS"] + 1)
         yield b"}"
 
     with httpx.Client(timeout=20, verify=NO_TLS) as client:
