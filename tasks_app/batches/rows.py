@@ -9,14 +9,13 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from msgspec import Struct
 
-from a2a.errors import RateLimited
 from a2a.states import ACTIVE, INTERRUPTED, RUNNABLE, TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_of_work
-from tasks_app.callers.principals import lock_owner
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import Work
 from tasks_app.event_log import Append, Appended, Create, append_many, create_many
+from tasks_app.limits.caps import check_cap
 from tasks_app.models import Batch, BatchItem, Task
 
 BATCH_AGENT = ":batch"
@@ -71,18 +70,12 @@ class FindAgent(Work[str], Struct, frozen=True):
 def begin(batch: Batch, items: Sequence[BatchItem], create: Create) -> None:
     """Store a batch with its items and its task. Raises RateLimited if its owner has too many open ones."""
     with transaction.atomic():
-        _check_open(batch.owner_id)
+        open_ones = Batch.objects.filter(owner_id=batch.owner_id, due_at__isnull=False)
+        check_cap(batch.owner_id, open_ones, settings.A2A_OWNER_BATCHES, "open batches", REST)
         batch.save(force_insert=True)
         BatchItem.objects.bulk_create(items, batch_size=500)
         create_many([create])
     Create.after_commit([create], [None])
-
-
-def _check_open(owner_id: int) -> None:
-    if most := settings.A2A_OWNER_BATCHES:
-        lock_owner(owner_id)
-        if Batch.objects.filter(owner_id=owner_id, due_at__isnull=False)[:most].count() >= most:
-            raise RateLimited(REST, limit="open batches", most=str(most))
 
 
 def take_turns(most: int, besides: Collection[str]) -> list[Turn]:

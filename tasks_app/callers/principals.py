@@ -3,7 +3,6 @@
 from collections.abc import Collection
 
 from tasks_app.callers.wrong_values import WrongValue
-from tasks_app.database.locks import LockRefused
 from tasks_app.models import Principal, Tenant
 
 EVERYONE = "*"
@@ -26,9 +25,3 @@ def lock_owners(owners: Collection[int]) -> set[int]:
     """
     rows = Principal.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=owners)
     return set(rows.values_list("pk", flat=True))
-
-
-def lock_owner(owner_id: int) -> None:
-    """Lock one principal as lock_owners() does. Raises LockRefused if another transaction has locked it."""
-    if not lock_owners([owner_id]):
-        raise LockRefused("another transaction counts what this owner has")

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.guard import guard
-from tasks_app.models import OperatorDevice, Relay, SlackWorkspace, Webhook
+from tasks_app.models import OperatorDevice, SlackWorkspace, Webhook
 from tasks_app.models.states import WebhookState
+from tasks_app.relays import acts
 from tasks_app.sealing import is_readable
 
 MOST = 200
@@ -26,7 +26,7 @@ def examine_secrets(_now: datetime) -> Iterator[Finding]:
         _find("operators' second factors", OperatorDevice.objects.order_by("-pk"), "sealed_key"), "devices"
     )
     yield from guard(_find("workspaces of Slack", workspaces.order_by("-pk"), "bot_token"), "workspaces")
-    relays = Relay.objects.filter(pk__in=settings.A2A_RELAYS).exclude(credentials="")
+    relays = acts.rows().exclude(credentials="")
     yield from guard(_find("relays", relays.order_by("pk"), "credentials"), "relays")
 
 

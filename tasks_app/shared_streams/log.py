@@ -12,12 +12,12 @@ from django.db import connection, transaction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.errors import ChunkConflict, InvalidParams, RateLimited, SharedStreamClosed, SharedStreamNotFound
+from a2a.errors import ChunkConflict, InvalidParams, SharedStreamClosed, SharedStreamNotFound
 from a2a.shared_streams import MOVES, ChunkRole, SharedStreamState
-from tasks_app.callers.principals import lock_owner
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import Do, R
 from tasks_app.hints import Reached, hints
+from tasks_app.limits.caps import check_cap
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.shared_streams.waiting import busy_agents, wake_stream
 
@@ -84,10 +84,8 @@ def begin(row: SharedStream, participants: Sequence[Participant], entry: AuditRo
 
 
 def _check_open(owner_id: int) -> None:
-    if most := settings.A2A_OWNER_SHARED_STREAMS:
-        lock_owner(owner_id)
-        if SharedStream.objects.filter(owner_id=owner_id, closed_at__isnull=True)[:most].count() >= most:
-            raise RateLimited(REST, limit="open shared streams", most=str(most))
+    open_ones = SharedStream.objects.filter(owner_id=owner_id, closed_at__isnull=True)
+    check_cap(owner_id, open_ones, settings.A2A_OWNER_SHARED_STREAMS, "open shared streams", REST)
 
 
 def extend(stream_id: str, participants: Sequence[Participant], entry: AuditRow | None) -> None:

@@ -13,16 +13,16 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, OuterRef
 from msgspec import Struct
 
-from a2a.errors import InvalidParams, PhaseRefused, RateLimited, WorkflowNotFound
+from a2a.errors import InvalidParams, PhaseRefused, WorkflowNotFound
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
 from a2a.workflows import MAX_CONFIGURATION, Phase, WorkflowState, following, may_enter
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.callers.permissions import shows
-from tasks_app.callers.principals import lock_owner
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.ids import uuid7
+from tasks_app.limits.caps import check_cap
 from tasks_app.models import PhaseTask, Task, Workflow
 
 REST = 60
@@ -109,10 +109,8 @@ def _begin(wish: Wish, caller: Caller) -> Workflow:
         raise PhaseRefused(requestedPhase=phase.value, detail="A workflow begins with the specification phase")
     if len(wish.context_id or "") > MAX_CONTEXT:
         raise InvalidParams(("message.contextId", f"must have {MAX_CONTEXT} characters at most, to be a workflow's"))
-    if most := settings.A2A_OWNER_WORKFLOWS:
-        lock_owner(caller.owner_id)
-        if Workflow.objects.filter(owner_id=caller.owner_id, ended_at__isnull=True)[:most].count() >= most:
-            raise RateLimited(REST, limit="active workflows", most=str(most))
+    active = Workflow.objects.filter(owner_id=caller.owner_id, ended_at__isnull=True)
+    check_cap(caller.owner_id, active, settings.A2A_OWNER_WORKFLOWS, "active workflows", REST)
     now = clock.now()
     row = Workflow(
         id=uuid7(),
