@@ -95,17 +95,26 @@ class Conductor(Rounds):
         except Exception:
             log.exception("the workflow %s waits for another attempt", row.pk)
         else:
-            self.watched[task_id] = None
-            if len(self.watched) > WATCHED:
-                self.watched.popitem(last=False)  # Its end may have come before it was watched, or without a hint.
-            self.wakeup.set()  # The task may have ended already.
+            if task_id is not None:
+                self._watch(task_id)
         return True
 
+    def _watch(self, task_id: str) -> None:
+        self.watched[task_id] = None
+        if len(self.watched) > WATCHED:
+            self.watched.popitem(last=False)  # Its end may have come before it was watched, or without a hint.
+        self.wakeup.set()  # The task may have ended already.
 
-async def _begin(row: Workflow) -> str:
-    """Send the message of an execution to the agent of the current phase, and add the task to the phase."""
+
+async def _begin(row: Workflow) -> str | None:
+    """Send the message of an execution to the agent of the current phase, and add the task to the phase.
+
+    Return the task; None if another process may have taken the step.
+    """
     phase, caller = Phase(row.phase), caller_of_work(row)
-    tries = await bridge.ask(Do(partial(rows.tries_of, row.pk, phase)))
+    tries = await bridge.ask(Do(partial(rows.tries_of, row)))
+    if tries is None:
+        return None
     message_id = _message_id(row.pk, phase, tries)
     task_id, agent = await _find_former(caller, message_id) or await _send(row, phase, caller, message_id)
     await bridge.ask(Do(partial(rows.add_task, row.pk, phase, task_id, agent, is_executed=True)))

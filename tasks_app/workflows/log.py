@@ -314,14 +314,17 @@ def take_due(most: int) -> list[Workflow]:
 
 
 def _take(row: Workflow, now: datetime) -> bool:
-    lease = now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
-    return bool(Workflow.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=lease))
+    before, row.due_at = row.due_at, now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
+    return bool(Workflow.objects.filter(pk=row.pk, due_at=before).update(due_at=row.due_at))
 
 
-def tries_of(workflow_id: str, phase: Phase) -> int:
-    """Return how many tasks of the phase executions have seen the end of."""
-    rows = PhaseTask.objects.filter(workflow_id=workflow_id, phase=phase.value, is_executed=True)
-    return rows.filter(ended_at__isnull=False).count()
+def tries_of(row: Workflow) -> int | None:
+    """Return how many tasks of its phase executions have seen the end of; None if its step is not this process's any
+    more, because it came so late that another process may have taken the step, or the execution was stopped."""
+    rows = PhaseTask.objects.filter(workflow_id=row.pk, phase=row.phase, is_executed=True)
+    count = rows.filter(ended_at__isnull=False).count()
+    # The look at the lease comes last. While it is this process's, no other has ended a task of the phase.
+    return count if Workflow.objects.filter(pk=row.pk, due_at=row.due_at).exists() else None
 
 
 def release_all() -> None:

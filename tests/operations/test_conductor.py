@@ -3,6 +3,7 @@ cancels those of canceled workflows."""
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -14,7 +15,7 @@ from a2a.workflows import PHASES, ExecuteWorkflow, SendInPhase, SetPhase
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
-from tasks_app.database.work import DoSlowly
+from tasks_app.database.work import Do, DoSlowly
 from tasks_app.hints import Reached
 from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations import Context, perform
@@ -104,11 +105,17 @@ def test_open_and_former_tasks_cost_a_search_for_ends_no_read_of_each(owner: Per
             assert "phase_task_open" in str(cursor.fetchall())
 
 
-def test_a_step_of_a_workflow_that_was_canceled_meanwhile_leaves_no_task_to_run(owner: Person, lanes: None) -> None:
-    """A process takes steps one after the other, and may be frozen before it adds a task to its phase."""
+def test_a_step_of_a_workflow_that_was_canceled_meanwhile_leaves_no_task_to_run(
+    owner: Person, lanes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be frozen before it sends the message of a step."""
     ask(owner, ExecuteWorkflow(workflow="w", phase=PHASES[0], message=message()))
     (row,) = log.take_due(1)
-    cancel(row.pk, OPERATOR)
+
+    async def freeze(*_: object) -> None:
+        await asyncio.to_thread(cancel, row.pk, OPERATOR)
+
+    monkeypatch.setattr("tasks_app.operations.conductor._find_former", freeze)
 
     async def late_step() -> None:
         conductor = Conductor()
@@ -118,6 +125,27 @@ def test_a_step_of_a_workflow_that_was_canceled_meanwhile_leaves_no_task_to_run(
     async_to_sync(late_step)()
     assert Task.objects.get().state == TaskState.CANCELED
     assert PhaseTask.objects.get().state == TaskState.CANCELED
+
+
+def test_a_step_that_comes_after_its_lease_begins_no_second_task_of_its_phase(owner: Person, service: None) -> None:
+    """A process takes many steps at once. While it takes the first ones, another process may take and end the last."""
+
+    async def story() -> None:
+        await perform(ExecuteWorkflow(workflow="w", message=message()), Context(caller=owner.caller))
+        (late,) = await bridge.ask(Do(partial(log.take_due, 1)))
+        await bridge.ask(Do(log.release_all))
+        other = Conductor()
+        async with asyncio.timeout(PATIENCE):
+            while await bridge.ask(DoSlowly(Workflow.objects.filter(phase=PHASES[0]).exists)):
+                await other.step()
+        await Conductor()._take(late)
+        assert await bridge.ask(DoSlowly(PhaseTask.objects.filter(phase=PHASES[0]).count)) == 1
+        async with asyncio.timeout(PATIENCE):
+            while await bridge.ask(DoSlowly(Workflow.objects.filter(state="active").exists)):
+                await other.step()
+
+    async_to_sync(story)()
+    assert PhaseTask.objects.count() == Task.objects.count() == len(PHASES)
 
 
 def test_a_canceled_workflow_ends_with_its_tasks_though_the_operators_process_dies(
