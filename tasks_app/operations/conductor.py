@@ -43,6 +43,10 @@ WATCHED = 10_000
 """Tasks whose ends one process hears of at once, the newest. It finds the ends of others when it looks again."""
 
 
+LOCK_SECONDS = 0.25
+"""The longest wait for the row of a workflow that another transaction has locked, before its task ends are left."""
+
+
 class Conductor(Rounds):
     """The conductor of this process, on the loop of its doors."""
 
@@ -64,7 +68,7 @@ class Conductor(Rounds):
     async def step(self) -> int:
         """Write the ends of tasks, take the steps that are due, and cancel the tasks of canceled workflows; return how
         many there were of all three."""
-        ended = await settle_ended(bridge.ask)
+        ended = await settle_ended(partial(bridge.ask, patience=LOCK_SECONDS))
         due = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
         limited = set[int]()
         for row in due:

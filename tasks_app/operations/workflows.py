@@ -29,6 +29,7 @@ from a2a.workflows import (
 from tasks_app.callers.access import Caller, check_tenant, has_right
 from tasks_app.callers.permissions import check_permission, is_permitted, may_ask, shows
 from tasks_app.callers.scopes import READ
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import Do, DoOwed, DoSlowly, R
 from tasks_app.event_log import FindKey, ReadTask
 from tasks_app.models import PhaseTask, Workflow
@@ -238,6 +239,11 @@ async def settle_ended(ask: Ask, workflow: Workflow | None = None) -> int:
     for key, task_id in ended:
         try:
             await _settle(ask, key, task_id)
+        except LockRefused:
+            if workflow_id is not None:
+                raise
+            # Nor must one whose row another transaction has locked. The next round finds it.
+            logger.info("the end of task %s is not written yet: its workflow is locked", task_id)
         except (DatabaseError, InterfaceError, Error):
             raise
         except Exception:

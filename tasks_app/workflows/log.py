@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import orjson
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from msgspec import Struct
 
 from a2a.errors import InvalidParams, PhaseRefused, WorkflowNotFound
@@ -92,12 +92,18 @@ def _with_configuration(row: Workflow, more: Json) -> str:
     return encoded
 
 
+def _rows() -> QuerySet[Workflow]:
+    """Return the rows of workflows, to be locked. They raise an error of the database if another transaction has locked
+    one: no lane waits for that."""
+    return Workflow.objects.select_for_update(nowait=True)
+
+
 def _lock(wish: Wish, caller: Caller) -> Workflow | None:
     """Lock the workflow of a wish, and return it; None if it is not there.
 
     Raises WorkflowNotFound for one of another address: its tasks and their results are not for this one.
     """
-    row = Workflow.objects.select_for_update().filter(owner_id=caller.owner_id, name=wish.name).first()
+    row = _rows().filter(owner_id=caller.owner_id, name=wish.name).first()
     if row is not None and not shows(caller, wish.address, row.address):
         raise WorkflowNotFound(workflowId=wish.name)
     return row
@@ -172,7 +178,7 @@ def execute(wish: Wish, caller: Caller, *, last: Phase | None, message: str | No
 def add_task(workflow_id: str, phase: Phase, task_id: str, agent: str, *, is_executed: bool = False) -> None:
     """Add a task to a phase, unless it is there. The execution that began it then waits for its end."""
     with transaction.atomic():
-        row = Workflow.objects.select_for_update().get(pk=workflow_id)
+        row = _rows().get(pk=workflow_id)
         values = {"phase": phase.value, "agent": agent, "is_executed": is_executed, "created_at": clock.now()}
         _, is_new = PhaseTask.objects.get_or_create(task_id=task_id, defaults={"workflow": row, **values})
         # A process that was frozen may come late with a task that has ended since: the next one is due then.
@@ -208,7 +214,7 @@ def settle(key: int, state: TaskState, artifacts: str | None) -> bool:
     written already."""
     with transaction.atomic():
         place = PhaseTask.objects.values_list("workflow_id", flat=True).get(pk=key)
-        workflow = Workflow.objects.select_for_update().get(pk=place)
+        workflow = _rows().get(pk=place)
         is_whole = artifacts is not None and len(artifacts) <= MAX_RESULT and state is TaskState.COMPLETED
         change = {"state": state.value, "artifacts": artifacts if is_whole else None, "ended_at": clock.now()}
         if not PhaseTask.objects.filter(pk=key, ended_at__isnull=True).update(**change):
@@ -265,7 +271,7 @@ def _end(workflow: Workflow, state: WorkflowState) -> None:
 def stop(workflow_id: str, reason: str) -> None:
     """Stop the execution of a workflow, with the reason."""
     with transaction.atomic():
-        row = Workflow.objects.select_for_update().get(pk=workflow_id)
+        row = _rows().get(pk=workflow_id)
         _stop(row, reason)
         row.updated_at = clock.now()
         row.save()
@@ -277,7 +283,7 @@ def cancel(workflow_id: str, reason: str) -> tuple[Workflow, Sequence[str]] | No
     Raises PhaseRefused if it has ended.
     """
     with transaction.atomic():
-        row = Workflow.objects.select_for_update().filter(pk=workflow_id).first()
+        row = _rows().filter(pk=workflow_id).first()
         if row is None:
             return None
         if row.state != WorkflowState.ACTIVE:
@@ -292,7 +298,11 @@ def cancel(workflow_id: str, reason: str) -> tuple[Workflow, Sequence[str]] | No
 def put_off(workflow_id: str, seconds: float) -> None:
     """Have the next task of an execution wait for that time."""
     due_at = clock.shared() + timedelta(seconds=seconds)
-    Workflow.objects.filter(pk=workflow_id, due_at__isnull=False).update(due_at=due_at)
+    with transaction.atomic():
+        row = _rows().filter(pk=workflow_id, due_at__isnull=False).first()
+        if row is not None:
+            row.due_at = due_at
+            row.save(update_fields=["due_at"])
 
 
 def put_off_owner(owner_id: int, seconds: float) -> None:
@@ -307,10 +317,13 @@ def put_off_owner(owner_id: int, seconds: float) -> None:
 
 
 def take_due(most: int) -> list[Workflow]:
-    """Take executions whose next task is due, for as long as a lease lasts."""
+    """Take executions whose next task is due, for as long as a lease lasts. A row that another transaction has locked
+    is left for later."""
     now = clock.shared()
-    rows = Workflow.objects.filter(due_at__lte=now).order_by("due_at").select_related("owner__tenant")[:most]
-    return [row for row in rows if _take(row, now)]
+    with transaction.atomic():
+        rows = Workflow.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        rows = rows.filter(due_at__lte=now).order_by("due_at").select_related("owner__tenant")
+        return [row for row in rows[:most] if _take(row, now)]
 
 
 def _take(row: Workflow, now: datetime) -> bool:
