@@ -202,13 +202,20 @@ def _create_settled(items: Sequence[CreateSettled]) -> list[Any]:
     """Store the items and settle their reservations: also those of a message that was sent before, since it ran.
 
     A reservation is gone if this process was frozen until it was given back. Then the budgets are charged all the same.
+    It is gone, too, if the item is done again after its commit was in doubt. That commit has charged the budgets.
     """
     with prepared() as cursor, transaction.atomic():
-        results = results_of(items, write_new(items))
+        winners = write_new(items)
+        results = results_of(items, winners)
+        ran = [
+            item
+            for place, (item, result) in enumerate(zip(items, results, strict=True))
+            if place in winners or isinstance(result, KeyTarget)  # else it is stored already, or will be done again
+        ]
         wait_briefly(cursor)
-        settled = settle(cursor, {item.charge.task_id: item.spent for item in items})
+        settled = settle(cursor, {item.charge.task_id: item.spent for item in ran})
         amounts: Counter[int] = Counter()
-        for item in items:
+        for item in ran:
             if item.charge.task_id not in settled:
                 amounts.update(dict.fromkeys(item.charge.budgets, item.spent))
         charge_alone(cursor, amounts)
