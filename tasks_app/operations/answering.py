@@ -25,6 +25,7 @@ from a2a.states import TaskState
 from a2a.types import Message, Part, Role
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import MAY_PASS, RETRY_SECONDS
 from tasks_app.database.work import Do
 from tasks_app.event_log import ReadHead
 from tasks_app.event_log.readers import Reader, readers
@@ -71,6 +72,10 @@ async def _call(turn: Turn) -> str | None:
             return None
         except Error as error:
             await _end(turn, (text_part(error.message),))
+            return None
+        except MAY_PASS as error:
+            log.warning("%s/%s: %s waits for the database: %s", turn.stream_id, turn.seq, turn.agent, error)
+            await ask(partial(put_off, turn.id, RETRY_SECONDS))
             return None
         except Exception as error:  # noqa: BLE001  # a fault of the call ends this answer; logged with its reference
             await _end(turn, (text_part(_explain(turn, error)),))

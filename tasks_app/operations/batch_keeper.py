@@ -41,6 +41,7 @@ from tasks_app.callers.access import sight
 from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.scopes import CANCEL
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import MAY_PASS, RETRY_SECONDS
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Append, ReadHead, ReadTask, change
 from tasks_app.event_log.readers import readers
@@ -254,6 +255,9 @@ async def _send(turn: Turn, item: BatchItem) -> str | Error:
         return await _make_or_find(turn, item)
     except Error as error:
         return error
+    except MAY_PASS as error:
+        log.warning("%s/%s waits for the database: %s", turn.id, item.place, error)
+        return Unavailable(RETRY_SECONDS)
     except Exception as error:  # a fault ends this item alone; logged with its reference
         reference = secrets.token_hex(6)
         log.error("%s/%s failed, reference %s", turn.id, item.place, reference, exc_info=error)
