@@ -6,7 +6,7 @@ its schemes, a 401 has their challenges, and a request is recognised by them alo
 To add a scheme: write its Scheme in a module of its own, and add its name and its place to PLACES. A scheme has
 
 - `cards()`, the forms in which cards and descriptions show it;
-- `challenge`, which a 401 has in WWW-Authenticate;
+- `challenge`, which a 401 has in WWW-Authenticate (transports/challenges.py);
 - `read(meta)`, which finds the Evidence in the headers of a request, without looking whether it is valid;
 - `prove(evidence)`, which returns a work item that finds the Caller, or None. Whatever must be awaited before, such as
   the keys of an issuer, is awaited here. It raises InvalidKey for evidence that no look-up could make valid.
@@ -17,7 +17,6 @@ and end when its result is None. They end at `Caller.expires_at` in any case. Th
 what the caller was recognised by, as `kind:id`, such as `key:12`.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -41,10 +40,6 @@ PLACES = {
 }
 """Where each scheme is. They are read in this order, and the first that finds evidence in a request decides. A scheme
 that takes bearer tokens of one form only comes before `bearer`, which takes all others."""
-REALM = "taskdesk"
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-"""The characters of a scope (RFC 6749, 3.3), which need no escape in a quoted string."""
-
 
 Method = Literal["oidc", "api_key", "oauth2", "mtls", "session"]
 
@@ -78,8 +73,9 @@ class Scheme(Struct, frozen=True, kw_only=True):
     """The auth-scheme of its challenge, as IANA lists it (RFC 9110, 11.6.1); empty without one."""
     substitute: str = ""
     """The auth-scheme of the challenge if no scheme that is on has one, because each 401 must have one."""
-    parameters: Callable[[str], Mapping[str, str]] = lambda _: {}
-    """Returns further parameters of the challenge for a path."""
+    has_issuer: bool = False
+    """Whether its evidence is a token of an authorization server. The challenge then leads to the document that names
+    that server (RFC 9728)."""
     read: Callable[[Mapping[str, Any]], Evidence | None]
     """Returns the evidence in the headers of a request, named as in WSGI; None without any."""
     prove: Callable[[Evidence], Awaitable[Work[Caller | None]]]
@@ -124,25 +120,6 @@ def auth() -> Json:
     return {"method": scheme.method, **scheme.details()}
 
 
-def challenge(path: str, error: str = "", scope: str = "") -> str:
-    """Return the value of WWW-Authenticate for a request to a path.
-
-    `error` is the code of the error for bearer tokens (RFC 6750, 3.1), and `scope` the scope that a token needs; one
-    with other characters than scopes may have is left out.
-
-    Schemes with the same auth-scheme share one challenge.
-    """
-    challenges: dict[str, dict[str, str]] = {}
-    for scheme in schemes():
-        if scheme.challenge:
-            challenges.setdefault(scheme.challenge, {"realm": REALM}).update(scheme.parameters(path))
-    if not challenges:
-        challenges = {scheme.substitute: {"realm": REALM} for scheme in schemes()}
-    if error and "Bearer" in challenges:
-        challenges["Bearer"] |= {"error": error} | ({"scope": scope} if _SCOPE.fullmatch(scope) else {})
-    return ", ".join(f"{name} {_join(parameters)}" for name, parameters in challenges.items())
-
-
 def token_url() -> str:
     """Return the address at which tokens are issued, as cards show it; empty if no scheme that is on has one."""
     return next((form.flow.token_url for form in security().values() if form.flow), "")
@@ -152,10 +129,6 @@ def bearer_token(meta: Mapping[str, Any]) -> str:
     """Return the token of `Authorization: Bearer`; empty without one."""
     scheme, _, value = meta.get("HTTP_AUTHORIZATION", "").partition(" ")
     return str(value.strip()) if scheme.lower() == "bearer" else ""
-
-
-def _join(parameters: Mapping[str, str]) -> str:
-    return ", ".join(f'{name}="{value}"' for name, value in parameters.items())
 
 
 @lru_cache(maxsize=64)

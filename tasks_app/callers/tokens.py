@@ -214,4 +214,13 @@ def _details() -> Json:
     return {"issuer": issuer.url, "audience": audience}
 
 
-SCHEME = Scheme(name=NAME, method="oidc", cards=_cards, details=_details, challenge="Bearer", read=_read, prove=prove)
+SCHEME = Scheme(
+    name=NAME,
+    method="oidc",
+    cards=_cards,
+    details=_details,
+    challenge="Bearer",
+    has_issuer=True,
+    read=_read,
+    prove=prove,
+)

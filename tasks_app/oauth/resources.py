@@ -3,6 +3,10 @@
 import re
 from urllib.parse import urlsplit
 
+from tasks_app.cards.addresses import public
+
+DOCUMENT = ".well-known/oauth-protected-resource"
+"""The path of the metadata of a resource, before the path of the resource itself (RFC 9728, 3.1)."""
 _REST = r"(?:/[A-Za-z0-9._~:/-]*)?"
 _AGENT = re.compile(rf"/agents/([-a-zA-Z0-9_]+){_REST}")
 _ROOT = re.compile(_REST)
@@ -32,6 +36,11 @@ def agent_path(path: str) -> str:
     any other path."""
     match = _AGENT.fullmatch(path)
     return f"/agents/{match[1]}" if match else ""
+
+
+def document_of(path: str) -> str:
+    """Return the address of the metadata of the agent that a path of ours belongs to, or else of the whole server."""
+    return f"{public()}/{DOCUMENT}{agent_path(path)}"
 
 
 def agents_of(resources: list[str]) -> frozenset[str] | None:

@@ -13,7 +13,7 @@ from tasks_app.callers.access import Caller, caller_for
 from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
 from tasks_app.cards.addresses import public
 from tasks_app.database.work import Work
-from tasks_app.oauth.resources import agent_path, agents_of
+from tasks_app.oauth.resources import agents_of
 from tasks_app.oauth.scopes import Scopes
 from tasks_app.oauth.secrets import ACCESS, checksum
 
@@ -119,7 +119,7 @@ OAUTH = Scheme(
     method="oauth2",
     cards=_cards,
     challenge="Bearer",
-    parameters=lambda path: {"resource_metadata": f"{public()}/.well-known/oauth-protected-resource{agent_path(path)}"},
+    has_issuer=True,
     read=_read,
     prove=_prove,
 )

@@ -23,11 +23,12 @@ from a2a.language import Language, Method
 from tasks_app.callers import access
 from tasks_app.callers.api_keys import LONGEST, digests_of
 from tasks_app.callers.peers import is_forwarded, origin_of, peer_in
-from tasks_app.callers.schemes import Evidence, challenge, evidence_in
+from tasks_app.callers.schemes import Evidence, evidence_in
 from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
+from tasks_app.transports.challenges import challenge
 from tasks_app.transports.heads import UNUSUAL, Place, encode_whole, find_place, meta_of, wrap_of
 from tasks_app.transports.keys import is_cached
 from tasks_app.transports.receiving import early_choice

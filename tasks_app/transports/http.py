@@ -19,7 +19,7 @@ from a2a.errors import Error, InvalidKey, InvalidRequest, MissingScope, RateLimi
 from a2a.language import Language
 from a2a.sse import last_seen
 from tasks_app.callers.peers import is_forwarded, origin_in, peer_of, trace_of
-from tasks_app.callers.schemes import challenge, evidence_in
+from tasks_app.callers.schemes import evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.database.waits import CallerLeft
 from tasks_app.exchanges.exchange import BARE
@@ -27,6 +27,7 @@ from tasks_app.exchanges.refusals import close_refused
 from tasks_app.limits.rate_limits import limits
 from tasks_app.masking import mask_id
 from tasks_app.transports.call import REQUEST_ID, Call, early_failure
+from tasks_app.transports.challenges import challenge
 from tasks_app.transports.faults import fault_with
 
 Response = TypeVar("Response", bound=HttpResponseBase)

@@ -13,10 +13,11 @@ from django.conf import settings
 from a2a.envelopes import Failure
 from a2a.errors import Unauthenticated
 from tasks_app.callers.peers import peer_in
-from tasks_app.callers.schemes import challenge, evidence_in
+from tasks_app.callers.schemes import evidence_in
 from tasks_app.exchanges.refusals import tally
 from tasks_app.process.answering import Whole
 from tasks_app.transports.call import SMALL
+from tasks_app.transports.challenges import challenge
 from tasks_app.transports.heads import UNUSUAL, encode_whole, find_place, meta_of, wrap_of
 
 

@@ -1,6 +1,7 @@
 """Schemes of authentication: what cards show, what a 401 demands, and what a request is recognised by, agree."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from tasks_app.callers import schemes
 from tasks_app.callers.service_accounts import CERTIFICATE, register
 from tasks_app.checks.cards import check_schemes
 from tasks_app.descriptions import pages
+from tasks_app.transports.challenges import challenge
 from tests.conftest import Person, person
 from tests.support.cached_cards import forget_cards
 from tests.support.client_certificates import client_cert
@@ -84,7 +86,7 @@ def test_cards_challenges_and_doors_agree(
     refused = post()
     assert refused.status_code == 401
     on = {one.challenge for one in schemes.schemes()} - {""} or {one.substitute for one in schemes.schemes()}
-    assert {part.split()[0] for part in refused["WWW-Authenticate"].split(", ")} == on
+    assert set(re.findall(r"(?:^|, )([^ =]+) \w+=", refused["WWW-Authenticate"])) == on
     assert "error=" not in refused["WWW-Authenticate"]
 
     for name, sample in SAMPLES.items():
@@ -92,6 +94,20 @@ def test_cards_challenges_and_doors_agree(
         assert answer.status_code == (200 if name in names else 401), (name, answer.content)
         if name not in names and "Bearer" in on and name != "mtls":
             assert answer["WWW-Authenticate"].endswith('error="invalid_token"')
+
+
+@pytest.mark.parametrize(("path", "resource"), [("/jsonrpc", ""), ("/agents/echo/jsonrpc", "/agents/echo")])
+@pytest.mark.parametrize("names", [("oidc",), ("bearer", "oidc", "key")], ids="+".join)
+@pytest.mark.usefixtures("grounds")
+def test_a_caller_without_a_token_is_led_to_its_issuer(
+    names: tuple[str, ...], path: str, resource: str, issuer: LocalIssuer, settings: Any
+) -> None:
+    settings.A2A_SCHEMES, settings.A2A_PUBLIC_URL = names, "https://agents.example"
+    answer = Client().post(path, call("ListTasks", {}, id=1), "application/json")
+    address = answer["WWW-Authenticate"].partition('resource_metadata="')[2].partition('"')[0]
+    document = Client().get(address.removeprefix("https://agents.example")).json()
+    assert document["resource"] == f"https://agents.example{resource}"
+    assert document["authorization_servers"] == [issuer.url]
 
 
 @pytest.mark.parametrize("path", ["/message:send", "/jsonrpc"])
@@ -106,14 +122,12 @@ def test_a_refusal_for_a_scope_has_a_challenge_that_names_it(path: str) -> None:
 
 
 def test_a_scope_that_needs_an_escape_is_left_out_of_the_challenge() -> None:
-    assert (
-        schemes.challenge("/", "insufficient_scope", 'a", b') == 'Bearer realm="taskdesk", error="insufficient_scope"'
-    )
+    assert challenge("/", "insufficient_scope", 'a", b') == 'Bearer realm="taskdesk", error="insufficient_scope"'
 
 
 def test_the_schemes_are_api_keys_by_default(owner: Person) -> None:
     assert [one.name for one in schemes.schemes()] == ["bearer", "key"]
-    assert schemes.challenge("/") == 'Bearer realm="taskdesk"'
+    assert challenge("/") == 'Bearer realm="taskdesk"'
 
 
 @pytest.mark.parametrize("names", [(), ("bearer", "magic")])

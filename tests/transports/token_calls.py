@@ -11,12 +11,14 @@ from django.test import Client
 
 from tasks_app.callers.access import Caller
 from tasks_app.callers.schemes import evidence_in
+from tasks_app.oauth.resources import document_of
 from tasks_app.transports import handshake, keys
 from tasks_app.transports.http import Refusal, add_headers
 from tests.transports.calls import call
 
 FOREIGN = rsa.generate_private_key(65537, 2048)
-INVALID = 'Bearer realm="taskdesk", error="invalid_token"'
+NO_TOKEN = f'Bearer realm="taskdesk", resource_metadata="{document_of("/")}"'
+INVALID = f'{NO_TOKEN}, error="invalid_token"'
 
 
 def posted(authorization: str, path: str = "/jsonrpc", **headers: str) -> Any:
