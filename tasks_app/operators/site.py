@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -110,9 +111,10 @@ class Site(admin.AdminSite):
                 return HttpResponseRedirect(request.path)
             if user.check_password(request.POST.get("old_password", "")):
                 logins.accept_login(name, address, is_complete=True)
-        response = super().password_change(request, extra_context)
-        if request.method == "POST" and response.status_code == 302:
-            users.record_password(operator_of(request, ADMIN), user)
+        with transaction.atomic():
+            response = super().password_change(request, extra_context)
+            if request.method == "POST" and response.status_code == 302:
+                users.record_password(operator_of(request, ADMIN), user)
         return response
 
     def second_factor(self, request: HttpRequest) -> HttpResponse:

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from django.apps import apps
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -20,6 +18,7 @@ from msgspec import Struct
 from a2a.options import NAME, NAME_WORDS
 from tasks_app import clock
 from tasks_app.models import OperatorReach, Principal, Tenant, UserLink
+from tasks_app.operators.approvals import end_approvals
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
@@ -279,9 +278,7 @@ def end_access(user: User) -> int:
     The codes and tokens of OAuth clients that the user has approved are deleted: the user may have the access again
     later, and somebody who knew the former password may have given the approval.
     """
-    if settings.A2A_OAUTH:
-        for table in ("Grant", "RefreshToken", "AccessToken"):
-            apps.get_model("oauth2_provider", table)._default_manager.filter(user_id=user.pk).delete()
+    end_approvals(user)
     return revoke_all(user)
 
 

@@ -37,6 +37,37 @@ for send in (browser.get, browser.post):
 proved = browser.post("/admin/proof/", {"password": "x", "next": place})
 print(proved["Location"], browser.get(proved["Location"]).status_code)
 """
+APPROVED = """
+import django
+django.setup()
+from django.contrib.auth.models import User
+from oauth2_provider.models import AccessToken, Grant, RefreshToken
+from tasks_app import clock
+from tasks_app.models import OAuthClient
+from tasks_app.oauth import clients
+from tasks_app.operators.audit import COMMAND, Operator
+redirect = "https://app.example/callback"
+for name in ("ada", "bob"):
+    wish = clients.NewClient(
+        name=name, principal=name, scopes="tasks:read", grant="authorization-code", redirect_uris=[redirect]
+    )
+    client, _ = clients.add(wish, Operator("tests", COMMAND))
+    approval = dict(user=User.objects.create_superuser(name, password="x"), application=client)
+    Grant.objects.create(code=name, expires=clock.now(), redirect_uri=redirect, **approval)
+    first = AccessToken.objects.create(token_checksum=f"1{name}", expires=clock.now(), **approval)
+    used = RefreshToken.objects.create(token_checksum=f"1{name}", access_token=first, **approval)
+    second = AccessToken.objects.create(
+        token_checksum=f"2{name}", expires=clock.now(), source_refresh_token=used, **approval
+    )
+    RefreshToken.objects.create(token_checksum=f"2{name}", access_token=second, **approval)
+"""
+REMAINING = """
+import django
+django.setup()
+from oauth2_provider.models import AccessToken, Grant, RefreshToken
+for table in (Grant, AccessToken, RefreshToken):
+    print(*table.objects.order_by("pk").values_list("user__username", flat=True))
+"""
 MISSING = """
 import sys
 sys.modules["oauth2_provider"] = None
@@ -122,3 +153,14 @@ def test_it_is_switched_on_later_and_asks_for_the_second_factor_and_a_proof(tmp_
     approval = run(tmp_path, "-c", APPROVAL, A2A_OAUTH="true", A2A_SECOND_FACTOR="true")
     pages = ["/admin/second-factor/", "/admin/proof/", "/admin/proof/", "/oauth2/authorize?client_id=x 400"]
     assert approval.stdout.splitlines() == pages, approval.stderr
+
+
+@pytest.mark.slow
+def test_switched_off_approvals_end_with_the_password_of_their_operator(tmp_path: Path) -> None:
+    assert run(tmp_path, "manage.py", "migrate", A2A_OAUTH="true").returncode == 0
+    approved = run(tmp_path, "-c", APPROVED, A2A_OAUTH="true")
+    assert approved.returncode == 0, approved.stderr
+    done = run(tmp_path, "manage.py", "a2a", "users", "password", "ada")
+    assert done.returncode == 0, done.stderr
+    remaining = run(tmp_path, "-c", REMAINING, A2A_OAUTH="true")
+    assert remaining.stdout.splitlines() == ["bob", "bob bob", "bob bob"], remaining.stderr

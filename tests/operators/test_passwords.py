@@ -48,6 +48,22 @@ def test_tokens_end_when_operators_change_their_password() -> None:
     assert act.after == '{"tokens":1}'
 
 
+def test_a_password_is_kept_if_the_tokens_cannot_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = with_password(operator(VIEWER))
+    client = browser(robot.user)
+    client.raise_request_exception = False
+
+    def die(*_: Any) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("tasks_app.operators.users.end_access", die)
+    form = {"old_password": OLD, "new_password1": NEW, "new_password2": NEW}
+    assert client.post(reverse("admin:password_change"), form).status_code == 500
+    robot.user.refresh_from_db()
+    assert robot.user.check_password(OLD)
+    assert robot.get("tasks/").status_code == 200
+
+
 def test_the_old_password_cannot_be_guessed_on_the_page_for_a_new_one(settings: Any) -> None:
     settings.A2A_LOGIN_TRIES = 3
     user, place = with_password(operator(VIEWER)).user, reverse("admin:password_change")
