@@ -1,6 +1,7 @@
 """The sweep, every few seconds in every process: reclaim tasks of dead workers (leases.py), end tasks that waited too
 long (expiry.py), close idle shared streams (idle_streams.py), give back reservations of calls that died (orphans.py),
-begin pauses again after the clock was set back (pauses.py), offer runnable tasks, delete unused files."""
+begin pauses again after the clock was set back (pauses.py), offer runnable tasks, delete unused files and expired
+tokens (expired_tokens.py)."""
 
 import logging
 import threading
@@ -15,6 +16,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
 from tasks_app.limits.rate_limits import limits
+from tasks_app.upkeep.expired_tokens import expired_tokens
 from tasks_app.upkeep.expiry import expire
 from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.leases import reclaim_tasks
@@ -87,6 +89,8 @@ class Sweeper(Routine):
             release_orphans()
             self.delete_files()
         self.last = time.monotonic()
+        if not clock_doubts():
+            expired_tokens.advance()
 
     def _is_calm(self, step: float) -> bool:
         """Return whether expired leases may be reclaimed, after a step of the database's clock.

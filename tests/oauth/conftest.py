@@ -117,15 +117,22 @@ class Site(NamedTuple):
 
     def command(self, *arguments: str, noun: str = "clients") -> dict[str, Any]:
         """Run a command of operators, and return the line that it prints."""
+        return dict(json.loads(self._run("manage.py", "a2a", noun, *arguments)))
+
+    def script(self, text: str) -> str:
+        """Run a Python script with the settings of the server, and return what it prints."""
+        return self._run("-c", text)
+
+    def _run(self, *arguments: str) -> str:
         database = self.server.database
         place = {"DATA_DIR": str(self.server.log.parent)} | ({"DATABASE_URL": database} if "://" in database else {})
         environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-        command = [sys.executable, "manage.py", "a2a", noun, *arguments]
-        environment |= place | self.environment
+        command = [sys.executable, *arguments]
+        environment |= place | self.environment | {"DJANGO_SETTINGS_MODULE": "config.settings"}
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=COMMAND_SECONDS
+            command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS
         )
-        return dict(json.loads(done.stdout))
+        return done.stdout
 
     def token(self, name: str = "robot", **more: str) -> dict[str, Any]:
         """Return a new token by client credentials."""

@@ -339,23 +339,3 @@ def test_a_token_that_another_call_revokes_before_the_answer_is_answered_all_the
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"] == "application/json"
     assert not is_active(site, answer.json()["access_token"])
-
-
-def test_expired_rows_are_deleted_with_the_next_token(site: Site, browser: Browser) -> None:
-    pk = site.programs["rival"].pk
-    for _ in range(2):
-        assert refresh(site, exchange(site, code(site, browser, "rival"), "rival").json()["refresh_token"], "rival")
-    code(site, browser, "rival")
-    long_ago = "2020-01-01 00:00:00" + ("+00" if "://" in site.server.database else "")
-    for table in ("accesstoken", "grant"):
-        site.server.execute(f"update oauth2_provider_{table} set expires = '{long_ago}' where application_id = {pk}")  # noqa: S608
-    site.server.execute(
-        f"update oauth2_provider_refreshtoken set revoked = '{long_ago}' "  # noqa: S608
-        f"where application_id = {pk} and revoked is not null"
-    )
-    assert exchange(site, code(site, browser, "rival"), "rival").status_code == 200
-    left = {
-        table: site.server.rows(f"select count(*) from oauth2_provider_{table} where application_id = {pk}")[0][0]  # noqa: S608
-        for table in ("accesstoken", "refreshtoken", "grant")
-    }
-    assert left == {"accesstoken": 1, "refreshtoken": 1, "grant": 0}
