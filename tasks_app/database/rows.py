@@ -17,6 +17,7 @@ from a2a.documents import EventKind
 from tasks_app.database.sql import on_postgres, sqlite_time
 from tasks_app.masking import mask_trace
 from tasks_app.models import (
+    Act,
     AuditEntry,
     Delivery,
     DirectReply,
@@ -173,6 +174,22 @@ class AuditRow(Row, kw_only=True, gc=False):
     trace: str
     webhook: str = ""
     code: int | None = None
+
+
+class ActRow(Row, kw_only=True, gc=False):
+    at: datetime
+    operator: str
+    door: str
+    verb: str
+    kind: str
+    object_id: str
+    name: str
+    before: str
+    after: str
+    reason: str
+    peer: str | None
+    trace: str | None
+    tenant_id: int | None
 
 
 class FileRow(Row, kw_only=True, gc=False):
@@ -345,6 +362,7 @@ DELIVERIES = Table(Delivery, DeliveryRow)
 EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)
 AUDIT = Table(AuditEntry, AuditRow)
+ACTS = Table(Act, ActRow)
 USAGE = Table(Usage, UsageRow, "on conflict do nothing")
 SECRETS = Table(RunSecret, SecretRow)
 # Rows that may exist already.

@@ -120,7 +120,7 @@ def append_group(items: Sequence[Change]) -> list[Outcome]:
     """Append each item whose conditions hold, in one statement."""
     for place, item in enumerate(items):
         one = (item.key, item.secret, item.run, item.exchange, item.body, item.entry, item.position)
-        for row in (*item.events, *item.files, *one):
+        for row in (*item.events, *item.files, *item.acts, *one):
             if row is not None:
                 row.n = place
     parts = further_rows(items)

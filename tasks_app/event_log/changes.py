@@ -12,6 +12,7 @@ from a2a.events import Event, status_of
 from a2a.states import TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
 from tasks_app.database.rows import (
+    ACTS,
     AUDIT,
     BODIES,
     EXCHANGES,
@@ -20,6 +21,7 @@ from tasks_app.database.rows import (
     POSITIONS,
     RUNS,
     SECRETS,
+    ActRow,
     AuditRow,
     BodyRow,
     EventRow,
@@ -115,6 +117,8 @@ class Change(Struct, kw_only=True):
     body: BodyRow | None = None
     entry: AuditRow | None = None
     """The entry of the audit. Unlike the exchange it is never dropped: no change is stored without it."""
+    acts: list[ActRow] = []
+    """The acts of the operator who asked for the change."""
     snapshot: TaskDocument | None = None
     """The task after these events. It is stored as the snapshot unless other events came between."""
     most_size: int | None = None
@@ -204,6 +208,7 @@ def further_rows(items: Sequence[Change]) -> list[tuple[Table, Sequence[Row]]]:
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
         (AUDIT, [item.entry for item in items if item.entry]),
+        (ACTS, [act for item in items for act in item.acts]),
         (FILES, [file for item in items for file in item.files]),
         (SECRETS, [item.secret for item in items if item.secret]),
         (POSITIONS, [item.position for item in items if item.position]),

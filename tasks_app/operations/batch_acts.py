@@ -1,7 +1,5 @@
 """The act of operators on batches: to cancel one."""
 
-from functools import partial
-
 from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.states import TaskState
 from tasks_app.database.bridge import bridge
@@ -9,7 +7,7 @@ from tasks_app.database.work import Do
 from tasks_app.hints import DueRows, hints
 from tasks_app.models import Batch
 from tasks_app.operations.dispatcher import cancel_for_operator
-from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.audit import Change, Operator
 from tasks_app.operators.refusals import ActRefused
 
 
@@ -18,10 +16,9 @@ def cancel(batch_id: str, by: Operator) -> None:
     row = bridge.do(Do(lambda: Batch.objects.filter(pk=batch_id).first())) if "\0" not in batch_id else None
     if row is None:
         raise ActRefused("There is no such batch.")
+    change = Change(row, {"state": TaskState.WORKING.value}, {"state": TaskState.CANCELED.value})
     try:
-        cancel_for_operator(row.pk, by)
+        cancel_for_operator(row.pk, by, change)
     except (TaskNotFound, TaskNotCancelable):
         raise ActRefused("It cannot be canceled: it is over.") from None
-    change = Change(row, {"state": TaskState.WORKING.value}, {"state": TaskState.CANCELED.value})
-    bridge.do(Do(partial(record_acts, by, "cancel", change)))
     hints.due(DueRows.BATCHES)

@@ -42,7 +42,7 @@ from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SendInP
 from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.scopes import CANCEL, READ, READ_STREAMS, READ_WEBHOOKS, WRITE, WRITE_STREAMS, WRITE_WEBHOOKS
 from tasks_app.database.bridge import bridge
-from tasks_app.database.work import Do, DoSlowly, Work
+from tasks_app.database.work import DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.limits.rates import SEND_COST
 from tasks_app.models import Task
@@ -64,7 +64,7 @@ from tasks_app.operations.negotiate import negotiate
 from tasks_app.operations.operation import Await, CallerLeft, Context, Done, Follow, Grant, Operation, RunQuick, Wait
 from tasks_app.operations.send import send
 from tasks_app.operations.waiting import RETRY_SECONDS, wait_on
-from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.audit import Change, Operator, act_row
 from tasks_app.runner.quick import play_quickly
 
 
@@ -216,8 +216,9 @@ def _drive_now(operation: Coroutine[object, object, Grant]) -> Grant:
         operation.close()
 
 
-def cancel_for_operator(task_id: str, by: Operator) -> None:
-    """Cancel a task of any owner, with the owner as caller, and record it as the operator's act.
+def cancel_for_operator(task_id: str, by: Operator, *further: Change) -> None:
+    """Cancel a task of any owner, with the owner as caller, and record it as the operator's act in the same
+    transaction, with further changes of rows of the same tenant.
 
     Raises TaskNotFound and TaskNotCancelable.
     """
@@ -232,6 +233,6 @@ def cancel_for_operator(task_id: str, by: Operator) -> None:
         scopes=frozenset({"*"}),
         rules=(),  # The rules of the owner do not bind the operator.
     )
-    perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{by.name}"[:64]))
     change = Change(task, {"state": task.state}, {"state": TaskState.CANCELED.value})
-    bridge.do(Do(partial(record_acts, by, "cancel", change)))
+    acts = tuple(act_row(by, "cancel", each, task.tenant_id) for each in (change, *further))
+    perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{by.name}"[:64], acts=acts))

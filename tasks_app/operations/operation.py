@@ -14,7 +14,7 @@ from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Message
 from tasks_app.callers.access import Caller
 from tasks_app.callers.scopes import Right
-from tasks_app.database.rows import UsageRow
+from tasks_app.database.rows import ActRow, UsageRow
 from tasks_app.database.waits import CallerLeft
 from tasks_app.database.work import R, Step, Work
 from tasks_app.exchanges.exchange import OpenExchange
@@ -53,6 +53,8 @@ class Context(Struct, kw_only=True):
     agent: str | None = None
     """The agent named by the address."""
     actor: str = "caller"
+    acts: tuple[ActRow, ...] = ()
+    """The acts of an operator, to be stored with the change."""
     spelling: Spelling = "own"
     """The spelling of scopes in errors, which is that of the language."""
     agent_name: str = ""

@@ -64,12 +64,13 @@ async def document_as_of(
 
 
 async def append_with_record(context: Context, item: Append) -> Appended | None:
-    """Append a caller's events together with the record of the call.
+    """Append a caller's events together with the record of the call, or with the acts of an operator.
 
     Return None if the task has changed since the operation read it. The operation then reads it again.
     """
     record(item, *context.exchange.halves(None))
     item.entry = context.exchange.entry()
+    item.acts = list(context.acts)
     outcome = await item
     context.exchange.confirm(item.exchange)
     if isinstance(outcome, Appended):

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.peers import peer_of, trace_of
+from tasks_app.database.rows import ActRow
 from tasks_app.models.acts import Act
 
 ADMIN, API, COMMAND = "admin", "api", "command"
@@ -45,37 +46,43 @@ def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
     """Record one act for each change."""
     tenants = _tenants_of([change.row for change in changes])
     Act.objects.bulk_create(
-        _act_of(
-            operator,
-            verb,
-            kind=kind_of(change.row),
-            object_id=str(change.row.pk)[:64],
-            name=str(change.row)[:255],
-            before=orjson.dumps(change.before).decode(),
-            after=orjson.dumps(change.after).decode(),
-            tenant_id=tenants.get(change.row.pk),
-        )
-        for change in changes
+        Act(**_act_of(operator, verb, **_describe(change), tenant_id=tenants.get(change.row.pk))) for change in changes
     )
+
+
+def act_row(operator: Operator, verb: str, change: Change, tenant_id: int) -> ActRow:
+    """Return an act that is stored with the events of its change."""
+    return ActRow(**_act_of(operator, verb, **_describe(change), tenant_id=tenant_id))
 
 
 def record_purge(operator: Operator, rows: Mapping[str, Any]) -> None:
     """Record one act for the deletion of old rows. `rows` has the facts of each kind of row, by its name."""
     name = ", ".join(rows)[:255]
-    _act_of(operator, "purge", kind=PURGED, name=name, after=orjson.dumps(rows).decode()).save()
+    Act(**_act_of(operator, "purge", kind=PURGED, name=name, after=orjson.dumps(rows).decode())).save()
 
 
-def _act_of(operator: Operator, verb: str, **columns: Any) -> Act:
-    return Act(
-        at=clock.now(),
-        operator=operator.name[:150],
-        door=operator.door,
-        verb=verb[:64],
-        reason=operator.reason[:255],
-        peer=operator.peer,
-        trace=operator.trace,
+def _act_of(operator: Operator, verb: str, **columns: Any) -> dict[str, Any]:
+    """Return the columns of an act."""
+    return {
+        "at": clock.now(),
+        "operator": operator.name[:150],
+        "door": operator.door,
+        "verb": verb[:64],
+        "reason": operator.reason[:255],
+        "peer": operator.peer,
+        "trace": operator.trace,
         **columns,
-    )
+    }
+
+
+def _describe(change: Change) -> dict[str, Any]:
+    return {
+        "kind": kind_of(change.row),
+        "object_id": str(change.row.pk)[:64],
+        "name": str(change.row)[:255],
+        "before": orjson.dumps(change.before).decode(),
+        "after": orjson.dumps(change.after).decode(),
+    }
 
 
 def _tenants_of(rows: Sequence[Model]) -> dict[Any, int]:

@@ -1,9 +1,13 @@
 """Cancel: the row changes first, then its worker gets the hint."""
 
+from typing import Any
+
 import pytest
 
 from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.requests import CancelTask, GetTask
+from tasks_app.database.bridge import bridge
+from tasks_app.event_log import Append
 from tasks_app.models import Act, Event, Run, Task
 from tasks_app.operations import cancel_for_operator
 from tasks_app.operators.audit import ADMIN, Operator
@@ -70,6 +74,24 @@ def test_an_operator_cancels_in_the_owners_place_and_is_named(owner: Person) -> 
         cancel_for_operator(task.id, ADA)
     with pytest.raises(TaskNotFound):
         cancel_for_operator("missing", ADA)
+
+
+def test_the_act_is_stored_with_the_cancellation(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, do = sent(owner, "hello", "form-coroutine", return_immediately=True), bridge.do
+
+    def die_after_the_append(item: Any, *more: Any) -> Any:
+        result = do(item, *more)
+        if isinstance(item, Append):
+            raise ZeroDivisionError
+        return result
+
+    monkeypatch.setattr(bridge, "do", die_after_the_append)
+    with pytest.raises(ZeroDivisionError):
+        cancel_for_operator(task.id, ADA)
+    assert Task.objects.get().state == "canceled"
+    assert list(Act.objects.values_list("verb", "kind", "object_id", "tenant")) == [
+        ("cancel", "task", task.id, owner.caller.tenant_id)
+    ]
 
 
 class TestAtWork:
