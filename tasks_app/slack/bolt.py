@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import Any
 
+import orjson
 from msgspec import Struct
 from slack_bolt import Ack, App, BoltContext, BoltRequest
 from slack_bolt.authorization import AuthorizeResult
@@ -34,9 +35,11 @@ class Reading(Struct, frozen=True):
     question: Arrival | None = None
 
 
-def read(body: str, home: Installation | None) -> Reading:
-    """Read a request. Its signature must have been checked."""
-    request = BoltRequest(body=body, context={HOME: home}, headers={"content-type": ["application/json"]})
+def read(members: dict[str, Any], home: Installation | None) -> Reading:
+    """Read a request, of which these are the members that are read (forms.py). Its signature must have been checked."""
+    request = BoltRequest(
+        body=orjson.dumps(members).decode(), context={HOME: home}, headers={"content-type": ["application/json"]}
+    )
     response = _app().dispatch(request)
     media = str((response.headers.get("content-type") or ["text/plain"])[0])
     question = request.context.get(QUESTION)

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from a2a import languages
 from a2a.envelopes.body import read_json
-from a2a.errors import Error, InvalidRequest, ParseError, TooManyCalls, Unavailable
+from a2a.errors import Error, InvalidParams, InvalidRequest, ParseError, TooManyCalls, Unavailable
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.exchanges.exchange import OpenExchange
@@ -18,8 +18,9 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import DueRows, hints
 from tasks_app.limits import strangers
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.slack import arrivals, workspaces
+from tasks_app.slack import arrivals, forms, workspaces
 from tasks_app.slack.extra import is_on
+from tasks_app.slack.forms import CHALLENGE, EVENT
 from tasks_app.slack.signing import SIGNATURE, TIMESTAMP, is_signed
 from tasks_app.slack.workspaces import Installation
 from tasks_app.transports.call import SMALL
@@ -29,9 +30,6 @@ from tasks_app.transports.http import Refusal, body_of, call_of, find_origin, ov
 log = logging.getLogger(__name__)
 DOOR, METHOD = "slack", "slack/events"
 """The door and the method of events in exchanges. The method of a question ends with the kind of its event."""
-CHALLENGE = "url_verification"
-"""The type of the request by which Slack tries a new address."""
-EVENT = "event_callback"
 REST = languages.ALL.endpoints["rest"]
 """The endpoint whose errors are those of this door."""
 
@@ -99,14 +97,18 @@ def _unsigned(request: HttpRequest) -> Refusal:
 async def _receive(
     request: HttpRequest, body: bytes, payload: dict[str, Any], home: Installation | None
 ) -> HttpResponse:
-    """Store the question of a signed request, and acknowledge it. Raises Refusal: 500, 503."""
+    """Store the question of a signed request, and acknowledge it. Raises Refusal: 400, 500, 503."""
     from tasks_app.slack import bolt  # of the extra `slack`
 
-    exchange = _open(request, body, payload, home)
     if payload.get("type") not in (EVENT, CHALLENGE):
         log.warning("Slack sends %s", str(payload.get("type"))[:64])
-        return _end(exchange, HttpResponse(status=200))
-    reading = bolt.read(body.decode(), home)
+        return _end(_open(request, body, payload, home), HttpResponse(status=200))
+    try:
+        members = forms.select(payload)
+    except InvalidParams as error:
+        raise Refusal(400, "", error=error) from None
+    exchange = _open(request, body, payload, home)
+    reading = bolt.read(members, home)
     if reading.question is not None and home is not None:
         exchange.row.method = f"{METHOD}/{reading.question.kind}"[:64]
         try:

@@ -19,6 +19,7 @@ from tests.support.slack_api import (
     BOT,
     BOT_USER,
     SECRET,
+    TEAM,
     TOKEN,
     USER,
     Json,
@@ -111,6 +112,48 @@ def test_an_address_with_many_wrong_signatures_gets_no_further(front: Front, set
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b"\xff"])
 def test_a_body_that_is_no_event_is_refused(front: Front, body: bytes) -> None:
     assert asyncio.run(front.post(body, signed(b""))).status_code in {400, 415}
+
+
+@pytest.mark.parametrize(
+    ("payload", "member"),
+    [
+        ({"type": "event_callback", "team_id": TEAM}, "event"),
+        (mention() | {"event": "hello"}, "event"),
+        (mention(type=None), "event.type"),
+        (mention(user=["U0ASKER"]), "event.user"),
+        (mention(channel={"id": "C0GENERAL"}), "event.channel"),
+        (callback({"type": "app_mention", "text": 5}, "Ev1"), "event.text"),
+        (mention(files={"name": "a"}), "event.files"),
+        (direct(files=["a"]), "event.files[0]"),
+        (direct(subtype=["file_share"]), "event.subtype"),
+        (CHALLENGE | {"challenge": None}, "challenge"),
+    ],
+)
+def test_a_malformed_event_is_refused_by_the_name_of_its_member(
+    front: Front, payload: Json, member: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = send(front, payload)
+    assert response.status_code == 400
+    assert f"{member} " in response.content.decode()
+    assert not [record for record in caplog.records if record.exc_info]
+    assert not front.questions()
+
+
+@pytest.mark.parametrize("name", ["authorizations", "team", "enterprise", "user", "view", "channel", "response_urls"])
+def test_a_member_that_is_not_read_may_have_any_value(front: Front, name: str) -> None:
+    payload = mention() | {"is_ext_shared_channel": True, name: 5}
+    assert send(front, payload).status_code == 200
+    assert front.questions()
+
+
+def test_an_event_that_is_no_message_may_have_any_members(front: Front) -> None:
+    event = {"type": "team_join", "user": {"id": USER}, "team": 5, "files": 5}
+    assert send(front, callback(event, "Ev1")).status_code == 200
+
+
+def test_the_size_of_a_file_may_be_any_number(front: Front) -> None:
+    assert send(front, direct(files=[{"name": "a", "size": 10**40}])).status_code == 200
+    assert front.questions()
 
 
 def test_an_event_that_comes_again_is_one_question(front: Front) -> None:
