@@ -57,6 +57,7 @@ async def set_phase(request: SetPhase, context: Context) -> Grant:
         goes_back=True,
         agent_types=request.agent_types,
         configuration=request.configuration,
+        begins_task=False,
     )
     change = partial(log.enter, wish, context.caller, context.exchange.entry())
     return await _answer(await _write(context, change), context.caller, is_owed=True)

@@ -51,6 +51,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     configuration: Json | None = None
     context_id: str | None = None
     """The context of a new workflow; None for one of its own."""
+    begins_task: bool = True
+    """Whether a task of the workflow follows, for which it must have room."""
 
 
 def enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
@@ -71,7 +73,8 @@ def _enter(wish: Wish, caller: Caller, entry: AuditRow | None) -> Workflow:
         if row is None:
             row = _begin(wish, caller)
         else:
-            _check_room(row)
+            if wish.begins_task:
+                _check_room(row)
             _move(row, wish)
         if wish.agent_types is not None:
             row.agent_types = orjson.dumps(wish.agent_types).decode()

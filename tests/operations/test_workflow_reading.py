@@ -57,12 +57,18 @@ def test_a_workflow_has_so_many_tasks_at_most(owner: Person, monkeypatch: pytest
     for request in (
         SendInPhase(workflow="w", message=message()),
         ExecuteWorkflow(workflow="w", message=message()),
-        SetPhase(workflow="w", phase=Phase.SPECIFICATION),
     ):
         with pytest.raises(InvalidParams) as refusal:
             ask(owner, request)
         assert refusal.value.violations[0][0] == "workflowId"
     assert PhaseTask.objects.count() == 2
+
+
+def test_a_workflow_with_all_its_tasks_changes_its_phase(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MAX_TASKS", 1)
+    row = log.enter(Wish(name="w", phase=None), owner.caller, None)
+    log.add_task(row.pk, Phase.SPECIFICATION, "t", "echo")
+    assert ask(owner, SetPhase(workflow="w", phase=Phase.PSEUDOCODE)).phase is Phase.PSEUDOCODE
 
 
 @pytest.mark.usefixtures("service")
