@@ -1,5 +1,5 @@
-"""The whole examination: processes, then work of each kind, budgets, permissions, keys, secrets, the memory, and
-event logs."""
+"""The whole examination: processes, disks, then work of each kind, budgets, permissions, keys, secrets, the memory,
+files, and event logs."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,6 +8,8 @@ from msgspec import Struct
 from tasks_app import clock
 from tasks_app.doctor.batches import examine_batches
 from tasks_app.doctor.budgets import examine_budgets
+from tasks_app.doctor.disks import examine_disks
+from tasks_app.doctor.files import examine_files
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.guard import guard
 from tasks_app.doctor.keys import examine_keys
@@ -22,6 +24,7 @@ from tasks_app.doctor.workflows import examine_workflows
 
 PARTS = {
     "processes": examine_processes,
+    "disks": examine_disks,
     "work": examine_work,
     "workflows": examine_workflows,
     "batches": examine_batches,
@@ -47,12 +50,14 @@ def examine(
 ) -> Iterator[Finding]:
     """Yield findings, and count them in the examination.
 
-    The limit is the number of newest tasks whose logs are examined, and of newest owners whose memory is; None is all.
+    The limit is the number of newest tasks whose logs are examined, of newest owners whose memory is, and of newest
+    files that are looked for; None is all.
     `progress` is called after each page of tasks.
     """
     now = clock.shared()
     parts = {name: examine_part(now) for name, examine_part in PARTS.items()}
-    for name, findings in (parts | {"the memory": examine_memory(limit)}).items():
+    parts |= {"the memory": examine_memory(limit), "files": examine_files(limit)}
+    for name, findings in parts.items():
         for finding in guard(findings, name):
             examination.findings += 1
             yield finding

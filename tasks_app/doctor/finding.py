@@ -13,10 +13,10 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     kind: str
     """The kind of fault: `log`, `lease`, `task`, `delivery`, `slack`, `workflow`, `batch`, `stream`, `budget`,
-    `permission`, `key`, `secret`, `memory`, `clock`, `retention` or `process`, or `doctor` for an examination that
-    failed."""
+    `permission`, `key`, `secret`, `memory`, `file`, `disk`, `clock`, `retention` or `process`, or `doctor` for an
+    examination that failed."""
     subject: str
-    """The id of the task, webhook, workflow, batch, shared stream, budget, tenant, principal, key, owner or process,
-    or what was examined."""
+    """The id of the task, webhook, workflow, batch, shared stream, budget, tenant, principal, key, owner, file or
+    process, the folder of the disk, or what was examined."""
     problem: str
     remedy: str

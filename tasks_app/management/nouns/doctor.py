@@ -61,7 +61,7 @@ def _format(finding: Finding) -> str:
 
 
 DOCTOR = Noun(
-    help="check task logs, work, budgets, permissions, the memory and processes; the exit code is 1 if any is wrong",
+    help="check task logs, work, budgets, permissions, files, disks and processes; the exit code is 1 if any is wrong",
     add_arguments=_add_arguments,
     handle=_handle,
 )
