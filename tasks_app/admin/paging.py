@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from tasks_app.admin.filters import ListFilter
 from tasks_app.admin.text import format_time
 from tasks_app.database.keyset import older_than
-from tasks_app.database.sessions import is_too_slow
+from tasks_app.database.sessions import is_canceled
 from tasks_app.database.sql import on_postgres
 from tasks_app.ids import time_of, uuid7_at
 
@@ -161,7 +161,7 @@ def count_rows(rows: QuerySet[Any], most: int, page: int) -> Total:
     try:
         number = _count(rows, most + 1)
     except OperationalError as error:
-        if not is_too_slow(error):
+        if not is_canceled(error):
             raise
         number, most = _count(rows.order_by("-pk"), page + 1), page
     return Total(min(number, most), exact=number <= most)

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
-from tasks_app.database.sessions import is_overloaded, is_spent, is_too_slow
+from tasks_app.database.sessions import is_canceled, is_overloaded, is_spent, is_too_slow
 
 MAY_PASS = (OperationalError, InterfaceError)
 """Errors after which the same call may succeed soon. Callers get 503, or what their language has in its place."""
@@ -52,6 +52,8 @@ def error_for_callers(error: Exception) -> Exception:
     """Return the error for callers: Busy in place of an error of the database that may pass."""
     if is_too_slow(error):
         busy = Busy(detail=f"the read was stopped after {settings.A2A_READ_SECONDS:g} s: ask for less at once")
+    elif is_canceled(error):
+        busy = Busy(detail="the database stopped the work: by a limit of its own, or for an operator")
     elif is_spent(error) or is_overloaded(error):
         busy = Busy(detail="the database refuses the call at the moment")
     else:

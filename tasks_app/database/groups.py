@@ -16,7 +16,7 @@ from django.db import (
 
 from tasks_app.database.errors import error_for_callers
 from tasks_app.database.locks import is_lock_refusal
-from tasks_app.database.sessions import is_overloaded, is_spent, is_too_slow
+from tasks_app.database.sessions import is_canceled, is_overloaded, is_spent
 from tasks_app.database.work import LOCKED, ItemRefused, Work
 
 log = logging.getLogger(__name__)
@@ -65,5 +65,5 @@ def _worth_another_session(kind: type[Work[Any]], error: Exception) -> bool:
     repeated that never began: its plan was refused because its table was altered, or its session was read-only.
     """
     if isinstance(error, OperationalError | InterfaceError):
-        return kind.repeatable and not is_too_slow(error)
+        return kind.repeatable and not is_canceled(error)
     return isinstance(error, NotSupportedError) or is_spent(error)

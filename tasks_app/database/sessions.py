@@ -39,9 +39,15 @@ def is_overloaded(error: BaseException) -> bool:
     return bool(_OVERLOAD_STATES.fullmatch(sqlstate(error)))
 
 
-def is_too_slow(error: BaseException) -> bool:
-    """Return whether the statement was stopped because it took longer than `limit_statements` allows."""
+def is_canceled(error: BaseException) -> bool:
+    """Return whether the statement was stopped, by a limit of its time or by an operator."""
     return sqlstate(error) == _CANCELED or str(error) == "interrupted"
+
+
+def is_too_slow(error: BaseException) -> bool:
+    """Return whether the statement was stopped because it took longer than `limit_statements` allows. Call it on the
+    thread of the statement."""
+    return is_canceled(error) and _over()
 
 
 def drop_if_spent(error: BaseException) -> None:

@@ -2,12 +2,14 @@
 
 import pytest
 from django.conf import settings as django_settings
-from django.db import connection
+from django.db import connection, transaction
 
 from tasks_app.callers.access import sight
 from tasks_app.database import prepared as statements
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import Busy
 from tasks_app.database.sql import on_postgres
+from tasks_app.database.work import Do, DoApart, DoSlowly
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Task
 from tests.conftest import Person
@@ -37,6 +39,20 @@ def test_lanes_whose_connections_were_cut_while_idle_answer_the_next_call(owner:
                     [other.info.backend_pid, connection.connection.info.backend_pid],
                 ),
             )
+
+
+@pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that could stop a statement")
+@pytest.mark.parametrize("kind", [Do, DoSlowly, DoApart])
+@pytest.mark.parametrize("limit", ["0", "1ms"], ids=["by an operator", "by a limit of the server"])
+def test_a_statement_that_the_server_stops_is_not_said_to_have_met_our_limit(kind: type[Do[None]], limit: str) -> None:
+    def stop() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("select set_config('statement_timeout', %s, true)", [limit])
+            cursor.execute("select pg_sleep(60) where %s != '0' or pg_cancel_backend(pg_backend_pid())", [limit])
+
+    with pytest.raises(Busy) as refusal:
+        bridge.do(kind(stop))
+    assert refusal.value.facts["detail"] == "the database stopped the work: by a limit of its own, or for an operator"
 
 
 @keeps_plans
