@@ -101,7 +101,10 @@ class LeanHandler(ASGIHandler):
         if isinstance(response, StreamingHttpResponse):
             # The stream may last long, and intake.release() has ended the accounting for the body. Free it.
             del body, request
-            await _send_stream(response, scope, receive, send)
+            try:
+                await _send_stream(response, scope, receive, send)
+            finally:
+                _release(response)
         elif isinstance(response, HttpResponse):
             try:
                 await _send_whole(response, scope, send)
@@ -215,7 +218,7 @@ async def _send_pieces(body: bytes, send: Send, *, more: bool) -> None:
     await send({"type": "http.response.body", "body": body[place:], "more_body": more})
 
 
-def _release(response: HttpResponse) -> None:
+def _release(response: HttpResponseBase) -> None:
     """Close the resources of a response. Django's close() also sends a signal, on which it checks all database
     connections."""
     for close in response._resource_closers:  # type: ignore[attr-defined]  # Django has it

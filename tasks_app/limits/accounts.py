@@ -33,6 +33,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     """The setting with the limit for one owner."""
     of_all: str
     """The setting with the limit for all owners in a process."""
+    shares: int = 1
+    """The number of shares in the limit for one owner, who may have one of them, and 1 at least."""
     retry_after: int = 1
     """Seconds after which some of the resource is likely to be free again."""
 
@@ -42,8 +44,8 @@ KINDS = {
     "sockets": Kind(noun="open sockets", of_owner="A2A_OWNER_SOCKETS", of_all="A2A_SOCKETS", retry_after=5),
     # A call waits for an unfinished task. With more waiting calls than tasks an owner waits for a task twice.
     "waits": Kind(noun="calls that wait", of_owner="A2A_OWNER_TASKS", of_all="A2A_TASKS", retry_after=5),
-    # The link of a file has no owner.
-    "downloads": Kind(noun="downloads", of_owner="A2A_DOWNLOADS", of_all="A2A_DOWNLOADS", retry_after=5),
+    # The link of a file has no owner, so the address of the download stands for one.
+    "downloads": Kind(noun="downloads", of_owner="A2A_DOWNLOADS", of_all="A2A_DOWNLOADS", shares=2, retry_after=5),
     "bodies": Kind(noun="bytes of requests and answers", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
 }
 
@@ -58,6 +60,8 @@ class Count(Struct, frozen=True, kw_only=True):
     """Unfinished tasks that were created before the last count. The others of that count have ended since."""
 
 
+Owner = int | str | None
+"""The id of an owner, or the address of a call that has none; None if that is not known either."""
 NOTHING = Count(unfinished=0, older=0, before=0)
 
 
@@ -92,7 +96,7 @@ class Account:
     def __init__(self) -> None:
         # Reentrant, because a garbage collection inside a locked block may release a Holding.
         self.lock = threading.RLock()
-        self.amounts: Counter[tuple[str, int | None]] = Counter()
+        self.amounts: Counter[tuple[str, Owner]] = Counter()
         """The amount of each kind that each owner has."""
         self.totals: Counter[str] = Counter()
         """The amount of each kind that all owners have."""
@@ -111,14 +115,14 @@ class Account:
 
     # ------------------------------------------------- what a process holds
 
-    def take(self, owner_id: int | None, kind: str, amount: int = 1) -> None:
+    def take(self, owner_id: Owner, kind: str, amount: int = 1) -> None:
         """Add an amount to what the owner has. Without an owner only the total is limited.
 
         Raises RateLimited and Unavailable; then nothing is added.
         """
         limits = KINDS[kind]
         with self.lock:
-            most = getattr(settings, limits.of_owner)
+            most = max(getattr(settings, limits.of_owner) // limits.shares, 1)
             if owner_id is not None and self.amounts[kind, owner_id] + amount > most:
                 raise RateLimited(limits.retry_after, limit=limits.noun, most=str(most))
             most = getattr(settings, limits.of_all)
@@ -127,7 +131,7 @@ class Account:
             self.totals[kind] += amount
             self.amounts[kind, owner_id] += amount
 
-    def give(self, owner_id: int | None, kind: str, amount: int = 1) -> None:
+    def give(self, owner_id: Owner, kind: str, amount: int = 1) -> None:
         """Give an amount back that take() added."""
         with self.lock:
             self.totals[kind] -= amount
@@ -135,7 +139,7 @@ class Account:
             if not self.amounts[kind, owner_id]:
                 del self.amounts[kind, owner_id]
 
-    def hold(self, owner_id: int | None, kind: str, amount: int = 1) -> "Holding":
+    def hold(self, owner_id: Owner, kind: str, amount: int = 1) -> "Holding":
         """Take an amount that any of several places may give back. Raises RateLimited and Unavailable."""
         self.take(owner_id, kind, amount)
         return Holding(self, owner_id, kind, amount)
@@ -213,9 +217,9 @@ class Account:
 class Holding:
     """An amount in use. It is given back by release(), or when this object is garbage."""
 
-    def __init__(self, account: Account, owner_id: int | None, kind: str, amount: int) -> None:
+    def __init__(self, account: Account, owner_id: Owner, kind: str, amount: int) -> None:
         self.account = account
-        self.entry: tuple[int | None, str, int] | None = (owner_id, kind, amount)
+        self.entry: tuple[Owner, str, int] | None = (owner_id, kind, amount)
 
     def release(self) -> None:
         """Give the amount back. A second call does nothing."""

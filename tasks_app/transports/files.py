@@ -5,19 +5,18 @@ import logging
 import re
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import aclosing
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
-from a2a.errors import TooManyCalls, Unavailable
+from a2a.errors import RateLimited, TooManyCalls, Unavailable
 from a2a.files import ID
 from tasks_app.database.bridge import bridge
 from tasks_app.files import FindFile, find_problem, path_of, storage
 from tasks_app.limits import strangers
-from tasks_app.limits.accounts import Holding, account
+from tasks_app.limits.accounts import account
 from tasks_app.models import File
 from tasks_app.transports.http import find_origin
 
@@ -30,7 +29,7 @@ THREADS = ThreadPoolExecutor(8, thread_name_prefix="download")
 """The threads that read. A client that is slow holds none. A storage that hangs holds them until it answers, because
 nothing can end a thread; meanwhile other downloads are refused after SECONDS."""
 NO_WORK: Future[Any] = Future()
-"""Work that is done, for a download that has nothing to seek."""
+"""Work that is done, for a file that was not read yet."""
 NO_WORK.set_result(None)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -68,7 +67,9 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers)
     try:
-        holding = account.hold(None, "downloads")
+        holding = account.hold(find_origin(request) or None, "downloads")
+    except RateLimited as error:
+        return _refuse_for_now(429, error)
     except Unavailable as error:
         return _refuse_for_now(503, error)
     try:
@@ -77,14 +78,17 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
         holding.release()
         log.exception("the bytes of file %s cannot be read", row.id)
         return _refuse(503, "the file cannot be read now, try again")
-    return StreamingHttpResponse(_transfer(_chunks(content, start, end), holding), status=status, headers=headers)
+    reading = Reading(content, start, end)
+    transfer = StreamingHttpResponse(reading.chunks(), status=status, headers=headers)
+    transfer._resource_closers += [reading.close, holding.release]  # type: ignore[attr-defined]  # Django has it
+    return transfer
 
 
 def _refuse(status: int, sentence: str) -> HttpResponse:
     return JsonResponse({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
 
 
-def _refuse_for_now(status: int, error: TooManyCalls | Unavailable) -> HttpResponse:
+def _refuse_for_now(status: int, error: RateLimited | Unavailable) -> HttpResponse:
     response = _refuse(status, error.message)
     response["Retry-After"] = str(error.retry_after)
     return response
@@ -148,31 +152,31 @@ def _close_late(opening: Future[Any]) -> None:
         THREADS.submit(opening.result().close)
 
 
-async def _transfer(chunks: AsyncGenerator[bytes, None], holding: Holding) -> AsyncGenerator[bytes, None]:
-    """Yield the chunks of a download, and give its place back at their end."""
-    try:
-        async with aclosing(chunks):
-            async for piece in chunks:
-                yield piece
-    finally:
-        holding.release()
+class Reading:
+    """The reading of one open file, of which `start` and `end` are the first byte and the end."""
 
+    def __init__(self, content: Any, start: int, end: int) -> None:
+        self.content, self.start, self.end = content, start, end
+        self.work: Future[Any] = NO_WORK
+        """The newest work on the file in a thread."""
 
-async def _chunks(content: Any, start: int, end: int) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes in chunks. Each is read in a thread after the one before was sent."""
-    work = THREADS.submit(content.seek, start) if start else NO_WORK
-    try:
-        await _wait_for(work)
-        while start < end:
-            work = THREADS.submit(content.read, min(CHUNK, end - start))
-            piece: bytes = await _wait_for(work)
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes in chunks. Each is read in a thread after the one before was sent."""
+        start = self.start
+        if start:
+            self.work = THREADS.submit(self.content.seek, start)
+            await _wait_for(self.work)
+        while start < self.end:
+            self.work = THREADS.submit(self.content.read, min(CHUNK, self.end - start))
+            piece: bytes = await _wait_for(self.work)
             if not piece:
                 raise OSError("the file is shorter than its row says")
             start += len(piece)
             yield piece
-    finally:
-        # A file is closed after its last read. Beside a read that hangs, close() would hold a second thread.
-        work.add_done_callback(lambda _: THREADS.submit(content.close))
+
+    def close(self) -> None:
+        """Close the file after its last read. Beside a read that hangs, close() would hold a second thread."""
+        self.work.add_done_callback(lambda _: THREADS.submit(self.content.close))
 
 
 async def _wait_for(work: Future[Any]) -> Any:

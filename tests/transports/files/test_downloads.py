@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -146,13 +145,13 @@ def test_a_client_that_leaves_in_the_middle_closes_the_file(
     }
     monkeypatch.setattr(door, "CHUNK", 1_000)
     opened: list[Any] = []
-    original = door._chunks
+    original = door.Reading
 
-    def watched(file: Any, start: int, end: int) -> AsyncIterator[bytes]:
+    def watched(file: Any, start: int, end: int) -> door.Reading:
         opened.append(file)
         return original(file, start, end)
 
-    monkeypatch.setattr(door, "_chunks", watched)
+    monkeypatch.setattr(door, "Reading", watched)
 
     async def leave() -> None:
         headers = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
@@ -164,28 +163,3 @@ def test_a_client_that_leaves_in_the_middle_closes_the_file(
     asyncio.run(leave())
     (file,) = opened
     until(lambda: file.closed, "a thread of the door closes the file")
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_download_too_many_is_refused_until_another_ends(
-    service: None, owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from tasks_app.transports import files as door
-
-    settings.STORAGES |= {
-        "files": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(tmp_path)}}
-    }
-    settings.A2A_DOWNLOADS = 1
-    monkeypatch.setattr(door, "CHUNK", 1_000)
-
-    async def story() -> None:
-        headers = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
-        _, body = await fetched("POST", "/jsonrpc", json.dumps(call(BIG)).encode(), **headers)
-        place = urlsplit(files_of(json.loads(body)["result"]["task"])[0]["url"])
-        path = f"{place.path}?{place.query}"
-        async with StockDoor().ask("GET", path, b"", {}) as reply:
-            assert await anext(reply.chunks) == BIG[:1_000]
-            assert (await fetched("GET", path, b""))[0] == 503
-        assert (await fetched("GET", path, b"")) == (200, BIG)
-
-    asyncio.run(story())

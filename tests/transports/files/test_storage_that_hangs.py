@@ -67,7 +67,11 @@ def no_answer() -> Iterator[None]:
 
 
 async def whole(content: Content) -> bytes:
-    return b"".join([piece async for piece in door._chunks(content, 0, 10)])
+    reading = door.Reading(content, 0, 10)
+    try:
+        return b"".join([piece async for piece in reading.chunks()])
+    finally:
+        reading.close()
 
 
 def test_a_download_waits_for_no_read_that_hangs(gate: threading.Event) -> None:
@@ -121,7 +125,7 @@ def test_clients_that_are_slow_hold_no_thread(gate: threading.Event, monkeypatch
     monkeypatch.setattr(door, "SECONDS", PATIENCE)  # Nothing hangs here.
 
     async def story() -> None:
-        slow = [door._chunks(Content(), 0, 2 * door.CHUNK) for _ in range(20)]
+        slow = [door.Reading(Content(), 0, 2 * door.CHUNK).chunks() for _ in range(20)]
         for chunks in slow:
             assert await anext(chunks)
         assert await whole(Content()) == bytes(10)
