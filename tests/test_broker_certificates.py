@@ -49,13 +49,14 @@ def test_a_broker_of_an_unknown_authority_is_refused(way: str, scheme: str, tmp_
     assert "self-signed certificate" in refusal(WAYS[way], scheme, certificate("localhost", tmp_path), settings)
 
 
+@pytest.mark.parametrize("scheme", ["amqps", "rediss"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_broker_with_the_certificate_of_another_host_is_refused(
-    way: str, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+    way: str, scheme: str, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = certificate("other.internal", tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    assert "Hostname mismatch" in refusal(WAYS[way], "amqps", file, settings)
+    assert "Hostname mismatch" in refusal(WAYS[way], scheme, file, settings)
 
 
 def test_the_address_of_a_broker_may_ask_for_no_certificate() -> None:
