@@ -202,8 +202,9 @@ class AgentFolder:
         self.reading = threading.get_ident(), time.monotonic()
         timer = threading.Timer(SLOW, lambda: log.warning("%s", self._slowness()))
         timer.daemon = True
-        timer.start()
         try:
+            with suppress(RuntimeError):  # The process has no room for a thread. troubles() still names the line.
+                timer.start()
             yield
         finally:
             timer.cancel()

@@ -228,6 +228,18 @@ def test_installed_packages_and_modules_of_others_are_left_alone(place: Place) -
     assert [sys.modules[module.__name__] for module in modules] == modules
 
 
+def test_a_process_without_room_for_a_thread_reads_the_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(agent_files, "SLOW", 0.0)
+    monkeypatch.setattr(threading.Timer, "start", fail)
+    place.write("_own_words", "WORD = 'two'")
+    assert place.look()
+    assert place.answer("first") == "two"
+    assert place.folder.troubles() == []
+
+
 def test_a_folder_that_goes_away_leaves_its_agents(place: Place, settings: Any) -> None:
     place.path.rename(place.path.with_name("elsewhere"))
     assert not place.look()
