@@ -32,8 +32,13 @@ admin.site.unregister([User, Group])
 FORMS = "forms"
 """The member of a session with a digest of what each form showed, by the table and the id of the row."""
 NAMESAKE = "Nothing was saved: another operator has made one of this name meanwhile. Choose another name."
+CONFLICT = "Nothing was saved: a row that it needs was changed or removed meanwhile. Look at the form again."
 MOST_FORMS = 20
 """Forms of which a session knows what they showed: the newest ones."""
+
+
+def _sentence_of(error: IntegrityError) -> str:
+    return NAMESAKE if users.is_of_namesake(error) else CONFLICT
 
 
 class Audited(Selecting):
@@ -100,7 +105,7 @@ class Audited(Selecting):
             with users.keeping_a_giver(read_operator(request)):
                 return view()
         except (users.UserRefused, IntegrityError) as error:
-            refusal = NAMESAKE if isinstance(error, IntegrityError) else str(error)
+            refusal = _sentence_of(error) if isinstance(error, IntegrityError) else str(error)
             list(messages.get_messages(request))  # Reading drops the message of success, which is not true any more.
             self.message_user(request, refusal, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import IntegrityError, InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
 from tasks_app.database.sessions import is_canceled, is_overloaded, is_spent, is_too_slow
@@ -60,3 +60,11 @@ def error_for_callers(error: Exception) -> Exception:
         return error
     busy.__cause__ = error
     return busy
+
+
+def constraint_of(error: IntegrityError) -> str:
+    """Return the constraint that a change would have broken: its name, or what SQLite names, its columns or its index.
+    Empty where the database names none."""
+    if diagnosis := getattr(error.__cause__, "diag", None):
+        return diagnosis.constraint_name or ""
+    return str(error).partition("constraint failed: ")[2]

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import check_printable
-from tasks_app.operators.users import UserRefused, keeping_a_giver
+from tasks_app.operators.users import UserRefused, is_of_namesake, keeping_a_giver
 
 _UNSEEN = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -28,7 +28,9 @@ def make_role(by: Operator, name: str, permissions: Collection[str]) -> Group:
         try:
             with transaction.atomic():
                 group = Group.objects.create(name=name)
-        except IntegrityError:
+        except IntegrityError as error:
+            if not is_of_namesake(error):
+                raise
             raise UserRefused(f"There is a role {name!r} already: choose another name.", "name") from None
         group.permissions.set(rows)
         record_acts(by, "make", Change(group, {}, describe_role(group)))
@@ -46,7 +48,10 @@ def rename_role(by: Operator, group: Group, name: str) -> None:
         try:
             with transaction.atomic():
                 group.save(update_fields=["name"])
-        except IntegrityError:  # Another operator has made a role of the name since it was checked.
+        except IntegrityError as error:
+            if not is_of_namesake(error):
+                raise
+            # Another operator has made a role of the name since it was checked.
             raise UserRefused(f"There is a role {name!r} already: choose another name.", "name") from None
         record_acts(by, "rename", Change(group, {"name": before}, {"name": name}))
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from a2a.options import NAME, NAME_WORDS
 from tasks_app import clock
+from tasks_app.database.errors import constraint_of
 from tasks_app.models import OperatorReach, Principal, Tenant, UserLink
 from tasks_app.operators.approvals import end_approvals
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
@@ -28,6 +29,14 @@ from tasks_app.operators.tokens import revoke_all
 
 DETAILS = ("email", "first_name", "last_name")
 """The columns of a user that give no right and have no act of their own."""
+_NAMES = frozenset(
+    {
+        *("auth_user_username_key", "auth_user.username"),
+        *("tasks_app_user_name", "index 'tasks_app_user_name'"),
+        *("auth_group_name_key", "auth_group.name"),
+    }
+)
+"""The constraints of the names of users and roles, as each database calls them."""
 
 
 class UserRefused(ActRefused):
@@ -64,12 +73,20 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
         try:
             with transaction.atomic():
                 user = User.objects.create_user(name, email=email, password=password, is_staff=True)
-        except IntegrityError:  # A look beforehand would miss another operator who makes the user at the same time.
+        except IntegrityError as error:
+            # A look beforehand would miss another operator who makes the user at the same time.
+            if not is_of_namesake(error):
+                raise
             raise UserRefused(f"There is a user {name} already: choose another name.", "username") from None
         _write_roles(user, roles)
         after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
         record_acts(by, "make", Change(user, {}, after))
     return user, password
+
+
+def is_of_namesake(error: IntegrityError) -> bool:
+    """Return whether an error says that there is a user, or a role, of the name already."""
+    return constraint_of(error) in _NAMES
 
 
 def find_namesake(name: str) -> User | None:

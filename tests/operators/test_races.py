@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 import pytest
-from django.contrib.auth.models import User, UserManager
-from django.db import connection, models
+from django.contrib.auth.models import Group, User, UserManager
+from django.db import IntegrityError, connection, models
 from django.test import Client
 from django.urls import reverse
 
@@ -18,6 +18,7 @@ from tasks_app.models import (
     Budget,
     MemoryEntry,
     MemoryUse,
+    OperatorReach,
     OperatorToken,
     Permission,
     Principal,
@@ -181,6 +182,29 @@ def test_two_users_whose_names_differ_in_capitals_are_not_both_made(monkeypatch:
     page = client.post(reverse("admin:auth_user_add"), form, follow=True).content.decode()
     assert "another operator has made one of this name" in page
     assert User.objects.filter(username__iexact="vera").count() < 2
+
+
+def _break_another_rule(*_: Any, **__: Any) -> None:
+    OperatorReach.objects.bulk_create([OperatorReach(user=User.objects.latest("pk")) for _ in range(2)])
+
+
+def test_only_the_rule_of_names_is_told_as_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, night = Client(), groups.make_role(OPS, "night", [])
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    monkeypatch.setattr("tasks_app.admin.users.record_acts", _break_another_rule)
+    page = client.post(reverse("admin:auth_group_add"), {"name": "day"}, follow=True).content.decode()
+    assert "another operator has made one of this name" not in page
+    assert "Nothing was saved: a row that it needs was changed or removed meanwhile" in page
+    assert not Group.objects.filter(name="day").exists()
+    monkeypatch.setattr(UserManager, "create_user", _break_another_rule)
+    monkeypatch.setattr(Group, "save", _break_another_rule)
+    for verb in (
+        lambda: users.make_user(OPS, "vera", [], users.NamedReach()),
+        lambda: groups.make_role(OPS, "day", []),
+        lambda: groups.rename_role(OPS, night, "day"),
+    ):
+        with pytest.raises(IntegrityError):
+            verb()
 
 
 def test_a_rate_limit_is_set_although_another_operator_sets_it_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
