@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from typing import Protocol
 
 import httpx
@@ -30,8 +31,8 @@ class Credentials(Protocol):
     async def headers(self) -> dict[str, str]:
         """Return the headers. Raises ClientError."""
 
-    def refused(self) -> None:
-        """Drop credentials that a server has refused (401)."""
+    def refused(self, headers: Mapping[str, str]) -> None:
+        """Drop the credentials if a server has refused these headers (401). Later ones may be in use already."""
 
 
 class Bearer:
@@ -43,7 +44,7 @@ class Bearer:
     async def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"}
 
-    def refused(self) -> None:
+    def refused(self, headers: Mapping[str, str]) -> None:
         """Do nothing: there is no other token."""
 
 
@@ -56,7 +57,7 @@ class ApiKey:
     async def headers(self) -> dict[str, str]:
         return self._headers
 
-    def refused(self) -> None:
+    def refused(self, headers: Mapping[str, str]) -> None:
         """Do nothing: there is no other key."""
 
 
@@ -105,11 +106,19 @@ class ClientCredentials:
                 lifetime = LIFETIME if grant.expires_in is None else grant.expires_in
                 self._token = grant.access_token
                 self._renewal = now + max(lifetime - EARLY, lifetime / 2)
-            return {"Authorization": f"Bearer {self._token}"}
+            return self._headers()
 
-    def refused(self) -> None:
-        """Drop the token, so that the next call gets another."""
-        self._token = ""
+    def refused(self, headers: Mapping[str, str]) -> None:
+        """Drop the token if it is the one in these headers, so that the next call gets another.
+
+        Many calls may be under way with one token. The first refusal leads to another token, and the refusals that
+        come later are still about the former one.
+        """
+        if headers == self._headers():
+            self._token = ""
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"}
 
     async def _ask(self) -> _Grant:
         if self._http is not None:

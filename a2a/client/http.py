@@ -5,7 +5,7 @@ This module repeats nothing, and knows no method.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import NamedTuple
 
@@ -99,10 +99,10 @@ class Http:
                 raise InvalidCall(f"the credentials have a space or a character that the header {name} cannot have")
         return headers
 
-    def refused(self) -> None:
-        """Drop credentials that the server has refused."""
+    def refused(self, headers: Mapping[str, str]) -> None:
+        """Drop credentials that the server has refused, if these headers are theirs."""
         if self.credentials:
-            self.credentials.refused()
+            self.credentials.refused(headers)
 
     async def fetch(self, exchange: Exchange, seconds: float) -> Answer:
         """Return the answer. Raises ClientError."""
@@ -162,7 +162,7 @@ class Http:
             raise InvalidCall(f"the address or a header is not valid: {error}", where=exchange.place) from None
         try:
             if response.status_code == httpx.codes.UNAUTHORIZED and credentials:
-                self.refused()
+                self.refused(credentials)
             yield response
         finally:
             await response.aclose()

@@ -1,6 +1,7 @@
 """Credentials: sent with each call, renewed early, and asked for once however many calls wait."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -91,7 +92,7 @@ class Vault:
         httpx.Response(403, request=httpx.Request("GET", "http://vault/")).raise_for_status()
         return {}
 
-    def refused(self) -> None:
+    def refused(self, headers: Mapping[str, str]) -> None:
         """Do nothing."""
 
 
@@ -112,6 +113,38 @@ async def test_a_token_that_was_refused_is_not_used_again() -> None:
             await client.get_task("t")
         await client.get_task("t")
     assert [asked.headers["authorization"] for asked in server.asked] == ["Bearer token-1", "Bearer token-2"]
+
+
+async def test_a_late_refusal_of_a_former_token_keeps_the_new_one() -> None:
+    fake, is_there, is_renewed = FakeClock(), asyncio.Event(), asyncio.Event()
+    late = 2
+
+    async def act(asked: Asked, writer: Any) -> None:
+        nonlocal late
+        if asked.headers["authorization"] != "Bearer token-1":
+            return await result(task())(asked, writer)
+        if late:
+            late -= 1
+            if not late:
+                is_there.set()
+            await is_renewed.wait()
+        return await plain(401)(asked, writer)
+
+    async with (
+        faulty(grants(3600)) as tokens,
+        faulty(act) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        slow = [asyncio.create_task(client.get_task("t")) for _ in range(2)]
+        await is_there.wait()
+        with pytest.raises(errors.Unauthenticated):
+            await client.get_task("t")
+        await client.get_task("t")
+        is_renewed.set()
+        outcomes = await asyncio.gather(*slow, return_exceptions=True)
+        await client.get_task("t")
+    assert [type(outcome) for outcome in outcomes] == [errors.Unauthenticated] * 2
+    assert len(tokens.asked) == 2
 
 
 async def test_a_token_endpoint_that_refuses_is_told_without_the_secret() -> None:

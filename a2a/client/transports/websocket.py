@@ -123,7 +123,7 @@ class WebSocket:
                 compression=None,
             )
         except InvalidStatus as error:
-            raise self._refusal(error) from error
+            raise self._refusal(error, headers) from error
         except TimeoutError:
             raise ConnectTimeout("no connection in time", where=self.where) from None
         except ssl.SSLCertVerificationError as error:
@@ -137,11 +137,11 @@ class WebSocket:
         except ValueError as error:
             raise InvalidCall(f"the address is not valid: {error}", where=self.where) from None
 
-    def _refusal(self, error: InvalidStatus) -> ClientError:
-        """Return the error of a handshake that the server has refused with an answer of HTTP."""
+    def _refusal(self, error: InvalidStatus, headers: Mapping[str, str]) -> ClientError:
+        """Return the error of a handshake with these headers that the server has refused with an answer of HTTP."""
         response = error.response
         if response.status_code == 401:
-            self.http.refused()
+            self.http.refused(headers)
         wait = seconds_until(response.headers.get("Retry-After"), self.http.clock)
         media = response.headers.get("Content-Type", "")
         answer = Answer(response.status_code, media, bytes(response.body or b""), wait)
