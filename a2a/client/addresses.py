@@ -13,10 +13,16 @@ _OVER_TLS = frozenset({"https", "wss"})
 
 
 def check_address(url: str, schemes: Collection[str]) -> None:
-    """Raise InvalidCall if an address cannot be called."""
+    """Raise InvalidCall if an address cannot be called.
+
+    A user name in it would take the place of the caller's credentials, and errors would show its password.
+    """
     why = f"it must have the form {'://host:port/path or '.join(schemes)}://host:port/path"
     try:
         parts = urlsplit(url)
+        if "@" in parts.netloc:
+            place = parts.netloc.rpartition("@")[2]
+            raise InvalidCall(f"the address of {place[:200]!r} has a user name: give credentials to the client instead")
         if parts.scheme in schemes and parts.hostname and parts.port != 0:
             return
     except ValueError as error:

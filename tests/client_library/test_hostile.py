@@ -111,6 +111,20 @@ async def test_a_redirect_leads_to_no_other_server(binding: str, credentials: Cr
     assert other.asked == []
 
 
+@pytest.mark.parametrize("binding", [RPC, REST, SOCKET])
+@pytest.mark.parametrize("user", ["me:s3cret@", "me@", "@"])
+async def test_an_interface_with_a_user_in_its_address_is_not_called(binding: str, user: str) -> None:
+    wires: dict[str, Any] = {}
+    async with faulty(serving(wires)) as server, Client(server.url, token="mine") as client:
+        url = server.url.replace("http", "ws" if binding == SOCKET else "http")
+        wires["/.well-known/agent-card.json"] = card((binding, "1.0", url.replace("//", f"//{user}")))
+        for asking in (client.get_task("t"), anext(aiter(client.stream("Hi")))):
+            with pytest.raises(errors.InvalidCall, match="has a user name") as caught:
+                await asking
+            assert "s3cret" not in str(caught.value)
+    assert [asked.verb for asked in server.asked] == ["GET"]
+
+
 async def test_a_token_endpoint_that_redirects_gets_the_secret_alone() -> None:
     fake = FakeClock()
     async with faulty(result(task())) as other, faulty(plain(307, Location=other.url + "/")) as tokens:
