@@ -1,13 +1,16 @@
 """Answers that cost much more to read than to send: very many values, and streams that never say anything."""
 
+import asyncio
 import gzip
 
 import orjson
 import pytest
+from websockets import ServerConnection, serve
 
-from a2a.client import bodies, errors
+from a2a.client import SOCKET, Client, Timeouts, bodies, errors
 from a2a.client.bodies import MOST_VALUES
 from a2a.client.transports import sse
+from a2a.types import Interface
 from tests.client_library.faulty import FakeClock, faulty, plain, rpc, task
 from tests.client_library.hostile import HEAD, streaming, written
 
@@ -62,3 +65,26 @@ async def test_comments_between_events_end_no_stream(monkeypatch: pytest.MonkeyP
     body = (comments + b"data: " + data + b"\n\n") * 3 + comments + b"data: " + large + b"\n\n"
     async with streaming(written(f"{HEAD}text/event-stream", body)) as (updates, _, _):
         assert "".join(update.text for update in updates) == "x" * 400_000
+
+
+@pytest.mark.parametrize("noise", [None, b'{"jsonrpc":"2.0","method":"note"}'], ids=["pings", "notifications"])
+async def test_a_socket_without_events_is_left_in_time(noise: bytes | None) -> None:
+    connections = 0
+
+    async def serve_pings(connection: ServerConnection) -> None:
+        nonlocal connections
+        connections += 1
+        wire = orjson.loads(await connection.recv())
+        event = {"task": task("TASK_STATE_WORKING" if connections == 1 else "TASK_STATE_COMPLETED")}
+        frame = {"jsonrpc": "2.0", "id": wire["id"], "result": event, "sequence": connections}
+        await connection.send(orjson.dumps(frame).decode())
+        while True:
+            await (connection.send(noise.decode()) if noise else connection.ping())
+            await asyncio.sleep(0.01)
+
+    async with serve(serve_pings, "127.0.0.1", 0) as listener:
+        url = f"ws://127.0.0.1:{next(iter(listener.sockets)).getsockname()[1]}/"
+        interface, limits = Interface(url=url, binding=SOCKET, version="1.0"), Timeouts(silence=0.5)
+        async with Client("", interface=interface, timeouts=limits, clock=FakeClock().clock) as client:
+            async with asyncio.timeout(20):
+                assert [update.id async for update in client.stream("Hi")] == ["1", "2"]

@@ -184,16 +184,26 @@ class WebSocket:
     # ------------------------------------------------------------------- frames
 
     async def _frames(self, connection: ClientConnection, rpc_id: int, method: str) -> AsyncIterator[Frame]:
-        while True:
-            wire = await self._receive(connection)
-            if wire.get("method") == END and wire["params"].get("id") == rpc_id:
-                return
-            if wire.get("id") == rpc_id or _is_for_any(wire):
-                sequence = wire.get(SEQUENCE)
-                yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
-            elif wire.get("id") is not None:
-                # The connection has this one call. A server that answers others would be heard for ever.
-                raise InvalidResponse("a frame has the id of another call", where=self._place(method))
+        while (wire := await self._event(connection, rpc_id, method)) is not None:
+            sequence = wire.get(SEQUENCE)
+            yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
+
+    async def _event(self, connection: ClientConnection, rpc_id: int, method: str) -> Json | None:
+        """Return the frame of the next event of a stream; None after the last one.
+
+        Only an event ends a silence. The library of a server answers pings even if the stream hangs, and a flood of
+        notifications would keep the process busy without an end.
+        """
+        async with within(self.http.timeouts.silence, self._place(method)):
+            while True:
+                wire = await self._receive(connection)
+                if wire.get("method") == END and wire["params"].get("id") == rpc_id:
+                    return None
+                if wire.get("id") == rpc_id or _is_for_any(wire):
+                    return wire
+                if wire.get("id") is not None:
+                    # The connection has this one call. A server that answers others would be heard for ever.
+                    raise InvalidResponse("a frame has the id of another call", where=self._place(method))
 
     async def _send(self, connection: ClientConnection, rpc_id: int, method: str, params: Json, more: Json) -> None:
         wire = envelope(rpc_id, method, params)
