@@ -6,7 +6,6 @@ used, because its library dials by itself.
 
 import asyncio
 import time
-from weakref import WeakKeyDictionary
 
 import httpx
 from django.conf import settings
@@ -33,34 +32,41 @@ SPARE = 64
 
 
 class Remote:
-    """A client with its time of creation."""
+    """A relay on one event loop: its HTTP client, and the client that has the card and the credentials."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.born = time.monotonic()
+    def __init__(self) -> None:
+        self.http = guarded_http()
+        self.client: Client | None = None
+        self.born = 0.0
+        self.opening = asyncio.Lock()
+        """Locked while the client is opened. Each client reads the card, so runs that begin together share one."""
 
 
-_http: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, httpx.AsyncClient]] = WeakKeyDictionary()
-_remotes: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[RelayOptions, Remote]] = WeakKeyDictionary()
-_opening: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[RelayOptions, asyncio.Lock]] = WeakKeyDictionary()
-"""The locks of relays whose clients are opened. Each client reads the card, so runs that begin together share one."""
+_remotes: dict[asyncio.AbstractEventLoop, dict[RelayOptions, Remote]] = {}
+"""The relays of each loop. Locks and connections refer to their loop, so weak keys would keep it all the same."""
 _rooms: dict[str, Room] = {}
 
 
 async def client_of(relay: RelayOptions) -> Client:
     """Return the client of a relay for the running loop."""
+    remote = _remote_of(relay)
+    async with remote.opening:
+        if remote.client is None or time.monotonic() - remote.born > CLIENT_SECONDS:
+            remote.client = open_client(relay, remote.http, await credentials_of(relay.name, remote.http))
+            remote.born = time.monotonic()
+        return remote.client
+
+
+def _remote_of(relay: RelayOptions) -> Remote:
     loop = asyncio.get_running_loop()
-    remotes = _remotes.setdefault(loop, {})
-    async with _opening.setdefault(loop, {}).setdefault(relay, asyncio.Lock()):
-        remote = remotes.get(relay)
-        if remote is None or time.monotonic() - remote.born > CLIENT_SECONDS:
-            http = _http.setdefault(loop, {})
-            if relay.name not in http:
-                http[relay.name] = guarded_http()
-            remote = remotes[relay] = Remote(
-                open_client(relay, http[relay.name], await credentials_of(relay.name, http[relay.name]))
-            )
-    return remote.client
+    if loop not in _remotes:
+        for ended in [other for other in tuple(_remotes) if other.is_closed()]:
+            _remotes.pop(ended, None)  # Another thread may have done so.
+        _remotes[loop] = {}
+    relays = _remotes[loop]
+    if relay not in relays:
+        relays[relay] = Remote()
+    return relays[relay]
 
 
 def most_bytes() -> int:
