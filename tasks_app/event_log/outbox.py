@@ -41,6 +41,9 @@ GROWTH = 4
 bytes of all bodies together are linear in the size of the log."""
 END_ADDRESSES = 10
 """Addresses to which one webhook of an ended task may send the end, one after the other."""
+END_WEBHOOKS = 100
+"""Webhooks of an ended task that may get the end. A webhook that is removed leaves its row to its deliveries, and each
+registration looks at these rows."""
 DELIVERED_OR_WAITING = (DeliveryState.WAITING, DeliveryState.DELIVERED)
 """The states of a delivery that its receiver has or will get."""
 _WEBHOOKS = Webhook._meta.db_table
@@ -211,12 +214,14 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_a
     after that event.
 
     The caller has locked the task's row. An address gets the end once, however often a webhook for it is registered and
-    removed in turn.
+    removed in turn, and END_WEBHOOKS get it at most.
     """
     existing = Delivery.objects.filter(webhook_id=webhook.id, seq=seq)
     if existing.filter(state__in=[DeliveryState.WAITING] if has_new_address else DELIVERED_OR_WAITING).exists():
         return
     task_id, now = webhook.task_id, clock.shared()
+    if Delivery.objects.filter(task_id=task_id, seq=seq).exclude(webhook_id=webhook.id).count() >= END_WEBHOOKS:
+        return
     if _has_delivered(task_id, seq, webhook) or _count_deliveries(existing) >= END_ADDRESSES:
         return
     kind, state, payload = Event.objects.values_list("kind", "state", "payload").get(task_id=task_id, seq=seq)

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from a2a.errors import RateLimited
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
+from tasks_app.event_log import outbox
 from tasks_app.event_log.outbox import END_ADDRESSES
 from tasks_app.limits.buckets import DebtBuckets
-from tasks_app.models import Webhook
+from tasks_app.models import Delivery, Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_limit_reason, place_of
@@ -306,6 +307,20 @@ def test_a_webhook_that_moves_to_and_fro_hears_of_the_end_ten_times(
         hook(owner, task_id, f"{there.url}/{place}", "0.3")
         pump()
     assert len(there.got) == END_ADDRESSES
+
+
+def test_webhooks_that_come_and_go_leave_a_limited_number_of_rows(
+    lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "END_WEBHOOKS", 5)
+    task_id = task(owner)
+    happens(task_id, DONE)
+    for place in range(8):
+        hook(owner, task_id, f"http://127.0.0.1:65001/{place}", id=f"{place}")
+        ask(owner, DeletePushConfig(task_id=task_id, id=f"{place}"))
+    assert (Webhook.objects.count(), Delivery.objects.count()) == (5, 5)
+    hook(owner, task_id, "http://127.0.0.1:65001/again", id="4")
+    assert Delivery.objects.get(webhook__name="4").state == "waiting"
 
 
 def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
