@@ -166,6 +166,11 @@ class Sender:
         except asyncio.CancelledError:
             await asyncio.shield(bridge.ask(Do(partial(leases.release, lease)), UNLIMITED))
             raise
+        except (DatabaseError, InterfaceError):
+            raise  # The try is made again after its lease.
+        except Exception as error:  # noqa: BLE001  # it is logged, and counts: else the try would be made for ever
+            log_error(log, error, "delivery %s: its try ended with an error of this server", lease.delivery)
+            result = TryResult(error="The try ended with an error of this server, which is in its log.")
         finally:
             self.places.leave(lease)
         finish, chance = clock.now(), random.random()  # noqa: S311  # spreads load, protects nothing

@@ -1,11 +1,12 @@
 """Receivers of deliveries: away, refusing, slow, or asking for time. Each event arrives in order, at least once."""
 
 import threading
+from typing import Any
 
 import pytest
 
 from tasks_app.models import Delivery, DeliveryTry, Webhook
-from tasks_app.webhooks import readable_body
+from tasks_app.webhooks import readable_body, sending
 from tests.conftest import Person
 from tests.operations.rows import chunk
 from tests.operations.webhooks import (
@@ -85,6 +86,31 @@ def test_a_refusal_is_final_for_that_delivery_alone(lanes: None, owner: Person, 
     pump()
     assert states() == [(2, "dead", 1), (3, "delivered", 1)]
     assert str(code) in Delivery.objects.get(seq=2).error
+
+
+@pytest.mark.parametrize(
+    "place", ["http://xn--zz--/", "http://[", "mailto:a@b", "\x7f", "x" * 60_000, "http://\u00e9/"]
+)
+def test_an_address_in_an_answer_is_not_read(lanes: None, owner: Person, there: Receiver, place: str) -> None:
+    there.script = [Reply(301, {"Location": place})]
+    happens(hooked(owner, there.url), WORKS, chunk("one"))
+    pump()
+    assert states() == [(2, "dead", 1), (3, "delivered", 1)]
+    assert "redirects are not followed" in Delivery.objects.get(seq=2).error
+
+
+def test_a_try_that_ends_with_an_unknown_error_is_one_that_failed(
+    lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*arguments: Any) -> None:
+        raise LookupError("canary")
+
+    happens(hooked(owner, there.url), WORKS)
+    monkeypatch.setattr(sending, "post", fail)
+    pump()
+    assert states() == [(2, "waiting", 1)]
+    assert "error of this server" in Delivery.objects.get().error
+    assert Webhook.objects.get().lease_until is None
 
 
 def test_gone_disables_the_webhook_until_it_is_registered_again(lanes: None, owner: Person, there: Receiver) -> None:
