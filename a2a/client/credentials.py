@@ -132,6 +132,9 @@ class ClientCredentials:
                 status, body = await self._answer(http)
         except (httpx.HTTPError, ssl.SSLError, TimeoutError) as error:
             raise self._failure(f"the token endpoint does not answer: {type(error).__name__}", retryable=True) from None
+        except (httpx.InvalidURL, UnicodeError):
+            # httpx reads the address of a redirect although it does not follow it.
+            raise self._failure("the token endpoint leads to no address") from None
         if status != httpx.codes.OK:
             busy = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
             raise self._failure(f"the token endpoint refused with status {status}", retryable=busy)

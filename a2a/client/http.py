@@ -32,6 +32,8 @@ from a2a.client.room import Part, Room
 EVENT_STREAM = "text/event-stream"
 FAULTS = (httpx.HTTPError, ssl.SSLError)
 """The errors of a call. httpx maps no error of TLS after the handshake."""
+UNREADABLE = (httpx.InvalidURL, UnicodeError)
+"""The errors of httpx about the address of a redirect, which it reads although it does not follow it."""
 _FAULTS: tuple[tuple[type[Exception], type[ClientError], str], ...] = (
     (httpx.ConnectTimeout, ConnectTimeout, "no connection in time"),
     (httpx.PoolTimeout, ConnectTimeout, "no free connection in time"),
@@ -154,12 +156,15 @@ class Http:
             request = self.client.build_request(
                 exchange.verb, exchange.url, headers=headers, content=exchange.body, timeout=limits
             )
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise InvalidCall(f"the address or a header is not valid: {error}", where=exchange.place) from None
+        try:
             async with within(limits.read, exchange.place):
                 response = await self.client.send(request, stream=True, follow_redirects=False)
         except FAULTS as error:
             raise named(error, exchange.place) from error
-        except (httpx.InvalidURL, UnicodeEncodeError) as error:
-            raise InvalidCall(f"the address or a header is not valid: {error}", where=exchange.place) from None
+        except UNREADABLE as error:
+            raise InvalidResponse(f"the answer leads to no address: {error}", where=exchange.place) from None
         try:
             if response.status_code == httpx.codes.UNAUTHORIZED and credentials:
                 self.refused(credentials)

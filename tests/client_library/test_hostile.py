@@ -111,6 +111,17 @@ async def test_a_redirect_leads_to_no_other_server(binding: str, credentials: Cr
     assert other.asked == []
 
 
+@pytest.mark.parametrize("place", ["http://xn--zz--/", "mailto:a@b", "http://["])
+async def test_a_redirect_to_an_address_that_is_not_valid_is_reported(place: str) -> None:
+    async with faulty(plain(307, Location=place)) as server, rpc(server, FakeClock()) as client:
+        for asking in (client.get_task("t"), anext(aiter(client.stream("Hi")))):
+            with pytest.raises((errors.UnexpectedStatus, errors.InvalidResponse)):
+                await asking
+    async with faulty(plain(307, Location=place)) as tokens:
+        with pytest.raises(errors.NoToken):
+            await ClientCredentials(tokens.url, "me", "s3cret", clock=FakeClock().clock).headers()
+
+
 @pytest.mark.parametrize("binding", [RPC, REST, SOCKET])
 @pytest.mark.parametrize("user", ["me:s3cret@", "me@", "@"])
 async def test_an_interface_with_a_user_in_its_address_is_not_called(binding: str, user: str) -> None:
