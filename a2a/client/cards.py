@@ -25,6 +25,8 @@ _NAMES = {SOCKET_BINDING: SOCKET}
 """The client's names of bindings that cards list by a URI."""
 VERSIONS = ("1.0", "0.3", "0.2")
 """The versions of the client, the preferred first."""
+MOST_OFFERS, WORDS = 5, 100
+"""The interfaces of a card that an error names, and the characters of each value of them."""
 
 
 def decode_card(wire: Json) -> Card:
@@ -143,12 +145,16 @@ def choose(
         and is_as_safe(interface.url, source)
     ]
     if not usable:
-        offers = ", ".join(f"{one.binding} {one.version} at {one.url}" for one in card.interfaces) or "nothing"
+        offers = ", ".join(map(_offer, card.interfaces[:MOST_OFFERS])) or "nothing"
         wish = f"{' or '.join(bindings) or 'any binding'} of {' or '.join(versions)}"
-        raise NoInterface(f"the card of {card.name} offers {offers}; wanted is {wish}", where=source)
+        raise NoInterface(f"the card of {card.name[:WORDS]} offers {offers}; wanted is {wish}", where=source)
     order = {binding: place for place, binding in enumerate(bindings)}
 
     def rank(one: Interface) -> tuple[bool, int, int]:
         return not bindings and one.binding == SOCKET, versions.index(one.version), order.get(one.binding, 0)
 
     return sorted(usable, key=rank)
+
+
+def _offer(interface: Interface) -> str:
+    return f"{interface.binding[:WORDS]} {interface.version[:WORDS]} at {interface.url[:WORDS]}"

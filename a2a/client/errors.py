@@ -21,6 +21,9 @@ from typing import Any, ClassVar
 
 from a2a import errors
 
+LONGEST = 1_000
+"""Characters of the fault and of the place in an error. Both may have texts of a server, such as those of its card."""
+
 
 class ClientError(Exception):
     """The base of all errors of a client."""
@@ -47,9 +50,10 @@ class ClientError(Exception):
     """True if the server may have done the work in an attempt before the last."""
 
     def __init__(self, what: str, *, where: str = "") -> None:
+        what = what[:LONGEST]
         super().__init__(what)
         self.what = what
-        self.where = where
+        self.where = where[:LONGEST]
 
     def __str__(self) -> str:
         """Return the fault, its place, and the remedy."""

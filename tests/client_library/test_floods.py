@@ -7,11 +7,11 @@ import orjson
 import pytest
 from websockets import ServerConnection, serve
 
-from a2a.client import SOCKET, Client, Timeouts, bodies, errors
+from a2a.client import REST, RPC, SOCKET, Client, Timeouts, bodies, errors
 from a2a.client.bodies import MOST_VALUES
 from a2a.client.transports import sse
 from a2a.types import Interface
-from tests.client_library.faulty import FakeClock, faulty, plain, rpc, task
+from tests.client_library.faulty import FakeClock, card, faulty, plain, rpc, task
 from tests.client_library.hostile import HEAD, streaming, written
 
 
@@ -65,6 +65,16 @@ async def test_comments_between_events_end_no_stream(monkeypatch: pytest.MonkeyP
     body = (comments + b"data: " + data + b"\n\n") * 3 + comments + b"data: " + large + b"\n\n"
     async with streaming(written(f"{HEAD}text/event-stream", body)) as (updates, _, _):
         assert "".join(update.text for update in updates) == "x" * 400_000
+
+
+@pytest.mark.parametrize("binding", [RPC, REST, SOCKET, "OTHER"])
+async def test_an_error_about_a_large_card_is_short(binding: str) -> None:
+    interfaces = [(binding, "1.0", "http://" + "x" * 100_000)] * 20
+    act = plain(200, orjson.dumps(card(*interfaces, name="n" * 100_000)))
+    async with faulty(act) as server, Client(server.url) as client:
+        with pytest.raises(errors.ClientError) as caught:
+            await client.get_task("t")
+    assert len(str(caught.value)) < 3_000
 
 
 @pytest.mark.parametrize("noise", [None, b'{"jsonrpc":"2.0","method":"note"}'], ids=["pings", "notifications"])
