@@ -213,13 +213,15 @@ class Client(SystemCalls):
     async def all_tasks(self, **filters: Any) -> AsyncGenerator[Task, None]:
         """Yield the tasks of all pages. The filters are those of `list_tasks`."""
         token: str | None = None
+        earlier: set[int] = set()  # hashes, because tokens may be long
         while token != "":
             page = await self.list_tasks(**filters, page_token=token)
             for task in page.tasks:
                 yield task
-            if token is not None and page.next_page_token == token:
-                raise InvalidResponse("a page of tasks leads to itself", where=self.url)
             token = page.next_page_token
+            if hash(token) in earlier:
+                raise InvalidResponse("a page of tasks leads back to an earlier one", where=self.url)
+            earlier.add(hash(token))
 
     async def cancel_task(self, task_id: str, *, metadata: Json | None = None) -> Task:
         """End a task. Return the task after its end."""

@@ -326,12 +326,13 @@ def test_ids_that_begin_anew_with_each_connection_hide_no_event() -> None:
 # ------------------------------------------------------------------- cards
 
 
-async def test_a_page_of_tasks_that_leads_to_itself_ends_the_list() -> None:
-    page = {"tasks": [task()], "nextPageToken": "again", "pageSize": 1, "totalSize": 9}
-    async with faulty(result(page)) as server, rpc(server, FakeClock()) as client:
-        with pytest.raises(errors.InvalidResponse, match="leads to itself"):
+@pytest.mark.parametrize("tokens", [["again"], ["a", "b", "c"]])
+async def test_a_page_of_tasks_that_leads_back_ends_the_list(tokens: list[str]) -> None:
+    pages = [result({"tasks": [task()], "nextPageToken": token, "totalSize": 9}) for token in [*tokens, tokens[0]]]
+    async with faulty(*pages) as server, rpc(server, FakeClock()) as client:
+        with pytest.raises(errors.InvalidResponse, match="leads back"):
             [one async for one in client.all_tasks()]
-    assert len(server.asked) == 2
+    assert len(server.asked) == len(pages)
 
 
 @pytest.mark.parametrize("body", [b"", b'{"error":{"code":404,"message":"Method not found: there is nothing here"}}'])
