@@ -2,14 +2,15 @@
 
 import asyncio
 import gzip
+from contextlib import suppress
 
 import orjson
 import pytest
-from websockets import ServerConnection, serve
+from websockets import ConnectionClosed, ServerConnection, serve
 
 from a2a.client import REST, RPC, SOCKET, Client, Timeouts, bodies, errors
 from a2a.client.bodies import MOST_VALUES
-from a2a.client.transports import sse
+from a2a.client.transports import sse, websocket
 from a2a.types import Interface
 from tests.client_library.faulty import FakeClock, card, faulty, plain, rpc, task
 from tests.client_library.hostile import HEAD, streaming, written
@@ -98,3 +99,44 @@ async def test_a_socket_without_events_is_left_in_time(noise: bytes | None) -> N
         async with Client("", interface=interface, timeouts=limits, clock=FakeClock().clock) as client:
             async with asyncio.timeout(20):
                 assert [update.id async for update in client.stream("Hi")] == ["1", "2"]
+
+
+async def test_a_flood_of_answers_to_no_call_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket, "MOST_STRAYS", 100)
+    is_closed = asyncio.Event()
+
+    async def flood(connection: ServerConnection) -> None:
+        with suppress(ConnectionClosed):
+            await connection.recv()
+            while True:
+                await connection.send('{"jsonrpc":"2.0","id":77,"result":{}}')
+        is_closed.set()
+
+    async with serve(flood, "127.0.0.1", 0) as listener:
+        url = f"ws://127.0.0.1:{next(iter(listener.sockets)).getsockname()[1]}/"
+        interface = Interface(url=url, binding=SOCKET, version="1.0")
+        async with Client("", interface=interface, clock=FakeClock().clock) as client:
+            with pytest.raises(errors.InvalidResponse, match="more than 100 frames"):
+                await client.get_task("t")
+            await asyncio.wait_for(is_closed.wait(), 20)
+
+
+async def test_calls_of_a_client_that_is_closed_open_no_connection() -> None:
+    opened, is_asked = [], asyncio.Event()
+
+    async def silent(connection: ServerConnection) -> None:
+        opened.append(connection)
+        async for _ in connection:
+            is_asked.set()
+
+    async with serve(silent, "127.0.0.1", 0) as listener:
+        url = f"ws://127.0.0.1:{next(iter(listener.sockets)).getsockname()[1]}/"
+        client = Client("", interface=Interface(url=url, binding=SOCKET, version="1.0"), clock=FakeClock().clock)
+        call = asyncio.create_task(client.get_task("t"))
+        await is_asked.wait()
+        await client.close()
+        with pytest.raises(errors.InvalidCall, match="is closed"):
+            await call
+        with pytest.raises(errors.InvalidCall, match="is closed"):
+            await anext(aiter(client.stream("Hi")))
+    assert len(opened) == 1

@@ -44,6 +44,9 @@ AFTER, SEQUENCE, END = "afterSequence", "sequence", "stream/end"
 """The parameter and the member for the number of an event, and the method that ends a stream."""
 PINGS = 20.0
 """Seconds between two pings, and for the answer to a ping, if no limit for the silence of a stream is set."""
+MOST_STRAYS = 100_000
+"""Frames in a row that no call waits for. Answers that come too late are such; a flood of them would keep the process
+busy without an end, also between the calls."""
 LEAVING = 1.0
 """Seconds for the server to take the end of a connection. Then the client cuts it."""
 
@@ -69,6 +72,7 @@ class WebSocket:
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         """The calls that have no answer yet, by their ids."""
         self._connecting = SharedWork()
+        self._is_closed = False
 
     async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
         rpc_id = next(self._ids)
@@ -98,7 +102,8 @@ class WebSocket:
             await _leave(connection)
 
     async def close(self) -> None:
-        """Close the connection of calls."""
+        """Close the connection of calls. No other is opened after it: a call under way would leave one behind."""
+        self._is_closed = True
         if self._reading is not None:
             self._reading.cancel()
             with suppress(asyncio.CancelledError):
@@ -109,6 +114,8 @@ class WebSocket:
     # ------------------------------------------------------------- connections
 
     async def _connect(self) -> ClientConnection:
+        if self._is_closed:
+            raise InvalidCall("the client is closed", where=self.where)
         check_address(self.where, WS)
         headers = await self.http.authentication()
         pings = self.http.timeouts.silence / 2 if self.http.timeouts.silence else PINGS
@@ -160,12 +167,16 @@ class WebSocket:
     async def _read(self, connection: ClientConnection) -> None:
         """Hand each answer to its call, until the connection ends."""
         fault: ClientError = ConnectionLost("the connection was closed", where=self.where)
+        strays = 0
         try:
-            while True:
+            while strays <= MOST_STRAYS:
                 wire = await self._receive(connection)
                 answer = self._only_call(wire) if _is_for_any(wire) else self._waiting.get(wire.get("id", 0))
+                strays += 1
                 if answer is not None and not answer.done():
                     answer.set_result(wire)
+                    strays = 0
+            raise InvalidResponse(f"more than {MOST_STRAYS} frames in a row are for no call", where=self.where)
         except ClientError as error:
             fault = error
             connection.transport.abort()
