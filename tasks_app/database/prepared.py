@@ -48,7 +48,9 @@ def prepared() -> Iterator[Any]:
 def _cursor() -> Any:
     raw: Any = connection.connection
     if not on_postgres():
-        return QmarkCursor(raw)
+        # The connection has a weak reference to each of its cursors. It drops those of dead cursors at every 200th call
+        # of cursor(), and never if cursors are made in another way.
+        return raw.cursor(QmarkCursor)
     from tasks_app.database.dollars import DollarCursor  # It loads psycopg, which SQLite does without.
 
     return DollarCursor(raw)

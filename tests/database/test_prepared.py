@@ -1,6 +1,9 @@
 """The cursors of every call take the placeholders of Django's, at any length of a statement."""
 
+import gc
+
 import pytest
+from django.db import connection
 from psycopg import _queries
 
 from tasks_app.database.prepared import prepared
@@ -9,6 +12,7 @@ from tasks_app.event_log.read_events import first_rows
 from tests.conftest import Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+needs_sqlite = pytest.mark.skipif(on_postgres(), reason="psycopg's connections do not list their cursors")
 needs_psycopg = pytest.mark.skipif(not on_postgres(), reason="SQLite's cursors are not those of psycopg")
 
 
@@ -51,3 +55,12 @@ def test_no_row_is_read_after_the_one_that_fills_a_page() -> None:
         assert list(first_rows(cursor, 7)) == [("a",), ("b",), ("c",)]
         assert cursor.fetchone() == (1, "d")
         assert list(first_rows(cursor, 7)) == [("e",)]
+
+
+@needs_sqlite
+def test_a_connection_forgets_the_cursors_of_reads() -> None:
+    for _ in range(2_000):
+        with prepared() as cursor:
+            cursor.execute("select %s", ["a"])
+    cursors = max(len(each) for each in gc.get_referents(connection.connection) if isinstance(each, list))
+    assert cursors < 500
