@@ -97,7 +97,8 @@ class Limits:
         return self._open(caller) if settings.A2A_CALLER_RATE or self.rules else ()
 
     def _open(self, caller: Caller) -> tuple[Purse, ...]:
-        if len(self.of_owner) >= MOST:
+        # Each change of the rules empties the first table only.
+        if len(self.of_owner) >= MOST or len(self.purses) >= MOST:
             self.of_owner.clear()
             self.purses.clear()
         own, whole = ("caller", caller.owner_id), ("tenant", caller.tenant_id)

@@ -258,6 +258,19 @@ def test_a_hundred_thousand_callers_take_bounded_memory(
     assert len(limits.purses) <= len(limits.of_owner) <= 1_000
 
 
+def test_callers_take_bounded_memory_while_rules_change(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST", 100)
+    settings.A2A_CALLER_RATE = 5
+    for number in range(1_000):
+        if number % 50 == 0:
+            limits.edition = None
+            limits.load()
+        limits.fields(replace(owner.caller, owner_id=number))
+    assert len(limits.purses) <= 100
+
+
 def test_a_purse_that_goes_alone_begins_with_what_it_knows(steady: Steady) -> None:
     purse = Purse("caller:1", "caller", Rate(60, 100), steady())
     purse.level, purse.tokens, purse.ends = 30.0, 5, steady() + 1
