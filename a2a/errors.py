@@ -342,8 +342,8 @@ class Timeout(Error):
 
 
 class RateLimited(Error):
-    """The caller has too much in flight, or makes too many calls. `Retry-After` and the fact `retryAfter` say in how
-    many seconds to try again. The facts `limit` and `most` are the name of the limit and its value.
+    """The caller has too much in flight or stored, or makes too many calls. `Retry-After` and the fact `retryAfter` say
+    in how many seconds to try again. The facts `limit` and `most` are the name of the limit and its value.
     """
 
     reason = "RATE_LIMITED"

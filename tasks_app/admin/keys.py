@@ -12,10 +12,12 @@ from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
 from tasks_app.admin.making import MakesKeys
 from tasks_app.admin.readonly import M, ReadOnly, confirm, read_operator
 from tasks_app.admin.text import format_time
+from tasks_app.limits.stored import KINDS
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operators.keys import rotate_key
 from tasks_app.operators.refusals import sentence_of
 from tasks_app.operators.removals import RowRemoved, watching
+from tasks_app.operators.stored import amounts_of_principal
 from tasks_app.webhooks.keys import revoke
 
 
@@ -47,11 +49,18 @@ class TenantAdmin(DatedTable[Tenant]):
 @admin.register(Principal)
 class PrincipalAdmin(DatedTable[Principal]):
     list_display = ("name", "show_created_at", "tenant")
-    fields = list_display
+    fields = (*list_display, "show_stored")
     search_fields = ("name", "tenant__name")
     search_help_text = "A part of the name, or of the tenant's."
     list_select_related = ("tenant",)
     ordering = ("name",)
+
+    @admin.display(description="stored bytes")
+    def show_stored(self, row: Principal) -> str:
+        amounts = amounts_of_principal(row)
+        most = f"{amounts['most']:,}" if amounts["most"] else "any number"
+        kinds = ", ".join(f"{amounts[kind]:,} in {kind.replace('_', ' ')}" for kind in KINDS if amounts[kind])
+        return f"{amounts['bytes']:,} of {most}" + (f": {kinds}" if kinds else "")
 
 
 @admin.register(ApiKey)

@@ -25,12 +25,14 @@ from tasks_app.event_log.news import notify
 from tasks_app.event_log.snapshots import Refresh
 from tasks_app.event_log.tallies import count_ends
 from tasks_app.hints import Reached, hints
+from tasks_app.limits.quotas import quota
 
 
 class Options(TypedDict, total=False):
     """The fields of a change that `change` does not compute."""
 
     sight: str | None
+    owner_id: int | None
     attempts: int
     delay: float | None
     after: int | None
@@ -66,11 +68,13 @@ class Append(Work[Appended | NewerMessage | None], Change, kw_only=True):
     def after_commit(
         cls, items: Sequence[Self], results: Sequence[GroupResult[Appended | NewerMessage | None]]
     ) -> None:
-        """Count the tasks that ended, notify readers and dispatchers, and have stale snapshots refreshed."""
+        """Count ended tasks and stored bytes, notify readers and dispatchers, and have stale snapshots refreshed."""
         pairs = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
         count_ends(item.state for item, _ in pairs)
         notify([Reached(item.task_id, result.seq, item.state, item.messages > 0) for item, result in pairs])
         for item, result in pairs:
+            if item.owner_id is not None:
+                quota.add(item.owner_id, item.size + sum(file.size for file in item.files))
             if item.delay is not None:
                 hints.offer_in(item.delay)
             if result.stale:

@@ -90,6 +90,8 @@ class Change(Struct, kw_only=True):
     """The fence of a run; None for callers and operators, whose writes no fence refuses."""
     sight: str | None = None
     """The result of access.sight for the caller; None for the server itself, which sees all tasks."""
+    owner_id: int | None = None
+    """The owner of the task, for the quota. Without one the events count there with the next sum."""
     ends_lease: bool = False
     """Whether the change ends the lease, because no run works on the task any more."""
     attempts: int = 0

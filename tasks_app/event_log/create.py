@@ -49,6 +49,7 @@ from tasks_app.database.work import LOCKED, GroupResult, Locked, Work
 from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.tallies import count_new
 from tasks_app.hints import DueRows, hints
+from tasks_app.limits.quotas import quota
 
 
 class KeyTarget(Struct, frozen=True, kw_only=True):
@@ -104,15 +105,26 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
     usage: UsageRow | None = None
     """Its row in the usage history."""
 
+    @property
+    def stored_bytes(self) -> int:
+        """The size of what it stores, as far as it counts towards the quota."""
+        size = self.task.size if self.task else 0
+        if self.reply:
+            size += len(self.reply.message) + len(self.reply.reply)
+        return size + sum(file.size for file in self.files)
+
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[KeyTarget | Locked | None]:
         return create_many(items)
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[KeyTarget | None]]) -> None:
-        """Count the new tasks, and notify dispatchers alone: a new task has no readers yet."""
+        """Count the new tasks and the stored bytes, and notify dispatchers alone: a new task has no readers yet."""
         new = [item.task for item, result in zip(items, results, strict=True) if result is None and item.task]
         count_new(new)
+        for item, result in zip(items, results, strict=True):
+            if result is None:
+                quota.add(item.key.owner_id, item.stored_bytes)
         if queues := frozenset({task.queue for task in new if task.state in RUNNABLE}):
             hints.offer(queues)
         if any(item.deliveries for item in items):

@@ -16,7 +16,9 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
 from tasks_app.exchanges.redaction import redact, unload_files
 from tasks_app.ids import uuid7
+from tasks_app.limits.quotas import quota
 from tasks_app.masking import mask_id
+from tasks_app.models.exchanges import LARGE_REQUEST
 
 BARE = "rest"
 """The door whose calls have no envelope. Their params are recorded as the request, and their answers as they are."""
@@ -103,8 +105,19 @@ class OpenExchange:
         self.set_request(self._request)
 
     def set_request(self, request: bytes) -> None:
-        """Record the whole request of an authenticated caller, which may be more than the body."""
+        """Record the whole request of an authenticated caller, which may be more than the body.
+
+        Of a large request of an owner at the quota only the size is recorded. Otherwise refused calls would go on to
+        fill the database.
+        """
+        owner_id = self.row.caller_id if len(request) >= LARGE_REQUEST else None
+        if owner_id is not None and quota.is_reached(owner_id):
+            omitted = f"the request, of {len(request)} bytes, because its caller has reached the quota"
+            self.body.request = orjson.dumps({"omitted": omitted}).decode()
+            return
         self.body.request = redact(unload_files(request), webhooks=self._is_about_webhooks)
+        if owner_id is not None:
+            quota.add(owner_id, len(self.body.request))
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         """Record the task of the call, its context, and the sequence number of the event up to which it was read."""

@@ -18,6 +18,7 @@ from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.database.rows import AUDIT, AuditRow
+from tasks_app.limits.quotas import quota
 from tasks_app.memory.words import encode, words_of
 from tasks_app.models import MemoryEntry, MemoryUse, Task
 
@@ -67,6 +68,7 @@ def store(holder: Holder, request: StoreMemory, entry: AuditRow | None = None) -
         row.expires_at = _expiry(request.ttl, now)
         row.save()
         _write_audit(entry)
+    quota.add(holder.owner_id, size)
     return document_of(row)
 
 

@@ -7,6 +7,9 @@ from django.db.models import Q
 
 from tasks_app.models.callers import Principal, Tenant
 
+LARGE_REQUEST = 4_096
+"""Bytes of a request from which on its record counts towards the quota of its caller."""
+
 
 class Exchange(models.Model):
     """One call and its answer. Ids begin with the time, so the order of ids is that of the calls."""
@@ -60,6 +63,7 @@ class Exchange(models.Model):
             models.Index(fields=["request_id", "id"], name="exchange_request", condition=~Q(request_id="")),
             models.Index(fields=["task_id", "id"], name="exchange_task", condition=Q(task_id__isnull=False)),
             models.Index(fields=["outcome", "id"], name="exchange_outcome", condition=~Q(outcome="result")),
+            models.Index(fields=["caller", "id"], name="exchange_large", condition=Q(request_bytes__gte=LARGE_REQUEST)),
         ]
 
     def __str__(self) -> str:

@@ -220,6 +220,7 @@ async def _write(turn: Turn, progress: Progress) -> bool | None:
         events.append(results.progress_event(turn, progress))
     now = clock.now()
     item = change(turn.id, progress.context_id, events, now=now, actor="keeper", with_deliveries=True)
+    item.owner_id = turn.caller.owner_id
     outcome = await ask(partial(rows.write, turn.id, item, before=cursor, cursor=end, is_over=is_over))
     if outcome is None:
         return True  # Its task was canceled, which the next step finds.

@@ -27,6 +27,7 @@ from tasks_app.event_log import Create, event_row
 from tasks_app.hints import DueRows, hints
 from tasks_app.ids import own_context, uuid7
 from tasks_app.limits.accounts import account
+from tasks_app.limits.quotas import quota
 from tasks_app.models import Batch, BatchItem
 from tasks_app.operations.attachments import check_references
 from tasks_app.operations.choose_agent import address_agent, find_by_name
@@ -74,6 +75,7 @@ async def execute(request: ExecuteBatch, context: Context) -> Grant:
     context.exchange.about_agent(agent.name)
     create.entry = context.exchange.entry()
     try:
+        quota.check(caller.owner_id)
         with account.new_work(caller.owner_id, BATCH_AGENT):
             await Do(partial(begin, batch, items, create))
     except Error:

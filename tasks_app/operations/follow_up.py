@@ -19,6 +19,7 @@ from tasks_app.callers.access import for_agents, sight
 from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.limits.accounts import account
+from tasks_app.limits.quotas import quota
 from tasks_app.operations.admission import charge_again
 from tasks_app.operations.attachments import Attachments
 from tasks_app.operations.choose_agent import check_agent_of
@@ -63,6 +64,7 @@ async def _add(request: SendMessage, context: Context, task_id: str, attachments
     if TaskState(head.state) in TERMINAL:
         raise end_error(head, TaskState.SUBMITTED)
     check_growth(head)
+    quota.check(caller.owner_id)
     await charge_again(request, head, registry.get(head.agent))
     webhook = await _webhook(request, context, task_id)
     # The answer to a question makes the task runnable, so it counts as new work.
@@ -108,6 +110,7 @@ def _addition(context: Context, head: Head, message: Message, key: str, digest: 
         actor=context.actor,
         sight=sight(caller, head.task_id),
         attempts=-head.attempt if status else 0,
+        owner_id=caller.owner_id,
         key=KeyRow(
             owner_id=caller.owner_id,
             key=key,

@@ -15,6 +15,7 @@ from a2a.memory import (
 from tasks_app.callers.access import check_tenant
 from tasks_app.callers.permissions import check_permission
 from tasks_app.database.work import Do, DoSlowly
+from tasks_app.limits.quotas import quota
 from tasks_app.memory.checks import check_request
 from tasks_app.memory.entries import delete, holder_for, store
 from tasks_app.memory.reading import ReadMemory, list_entries, search
@@ -30,8 +31,9 @@ def _check(request: StoreMemory | RetrieveMemory | DeleteMemory | ListMemory | S
 
 
 async def store_entry(request: StoreMemory, context: Context) -> Grant:
-    """Store a value."""
+    """Store a value. Raises QuotaReached."""
     _check(request, context)
+    quota.check(context.caller.owner_id)
     entry = context.exchange.entry()
     return await _change(Do(partial(store, holder_for(context.caller), request, entry)), context)
 

@@ -28,6 +28,7 @@ from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.limits.accounts import account
 from tasks_app.limits.budgets import Charge
+from tasks_app.limits.quotas import quota
 from tasks_app.memory.entries import holder_for
 from tasks_app.memory.runs import RunMemory
 from tasks_app.operations.admission import charge
@@ -66,6 +67,7 @@ async def send(request: SendMessage, context: Context) -> Grant:
     plan = _plan(request, context, agent, preferences, digest)
     arguments(plan.run)  # Refuse a message that does not fit the agent's inputs before there is a task.
     try:
+        quota.check(plan.key.owner_id)
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
             outcome = await _begin(plan)
     except (BudgetExceeded, RateLimited, Unavailable) as error:

@@ -17,6 +17,7 @@ from tasks_app.callers.permissions import may_ask
 from tasks_app.callers.scopes import WRITE_STREAMS
 from tasks_app.database.work import DoSlowly, R
 from tasks_app.ids import uuid7
+from tasks_app.limits.quotas import quota
 from tasks_app.models import AgentAnswer, Participant, Principal, SharedStream
 from tasks_app.operations.attachments import check_references
 from tasks_app.operations.operation import Context, Done, Follow, Grant
@@ -77,6 +78,7 @@ async def _begin(request: StartSharedStream, context: Context) -> SharedStreamDo
     metadata = None if request.metadata is None else dumps(request.metadata)
     if metadata is not None and len(metadata) > MAX_METADATA:
         raise InvalidParams(("metadata", f"must have {MAX_METADATA:,} characters at most"))
+    quota.check(caller.owner_id)
     stream_id = uuid7()
     row = SharedStream(
         id=stream_id,

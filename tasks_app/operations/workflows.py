@@ -32,6 +32,7 @@ from tasks_app.callers.scopes import READ
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import Do, DoOwed, DoSlowly, R
 from tasks_app.event_log import FindKey, ReadTask
+from tasks_app.limits.quotas import quota
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.attachments import check_references
 from tasks_app.operations.choose_agent import address_agent, choose_agent
@@ -271,8 +272,12 @@ async def _answer(row: Workflow, caller: Caller, *, is_owed: bool = False) -> Do
 
 
 async def _write(context: Context, change: Callable[[], R]) -> R:
-    """Write a change with its entry of the audit. A refusal has an entry of its own, which is stored with the call."""
+    """Write a change with its entry of the audit. A refusal has an entry of its own, which is stored with the call.
+
+    Raises QuotaReached, and the errors of the change.
+    """
     try:
+        quota.check(context.caller.owner_id)
         result: R = await Do(change)
     except Error:
         context.exchange.undo()

@@ -42,6 +42,7 @@ from tasks_app.upkeep.agents import agents_routine
 from tasks_app.upkeep.counts import count_routine
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
+from tasks_app.upkeep.quotas import stored_bytes
 from tasks_app.upkeep.relays import relay_routine
 from tasks_app.upkeep.retention import retention_routine
 from tasks_app.upkeep.routine import Routine
@@ -87,7 +88,8 @@ def services_of(role: Role) -> list[Service]:
     match role:
         case "web":
             runs = [celery] if settings.CELERY_BROKER_URL else [runner, local]
-            work = [census, sender, sweeper, retention_routine, count_routine, doors, moderator, conductor, keeper]
+            counts = [census, count_routine, stored_bytes]
+            work = [*counts, sender, sweeper, retention_routine, doors, moderator, conductor, keeper]
             return [*shared, *runs, *work, *([responder] if is_on() else [])]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.

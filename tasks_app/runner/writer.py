@@ -261,6 +261,7 @@ class Writer:
             now=clock.now(),
             actor="agent",
             fence=self.read.fence,
+            owner_id=self.read.owner_id,
             run=ending.run if ending else None,
             snapshot=snapshot,
             files=files,

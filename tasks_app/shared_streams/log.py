@@ -18,6 +18,7 @@ from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import Do, R
 from tasks_app.hints import Reached, hints
 from tasks_app.limits.caps import check_cap
+from tasks_app.limits.quotas import quota
 from tasks_app.models import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.shared_streams.waiting import busy_agents, wake_stream
 
@@ -131,9 +132,9 @@ def append(
 ) -> Place:
     """Append chunks, with the answers that agents owe to the last one. A chunk that is there already changes nothing.
 
-    Raises SharedStreamNotFound, SharedStreamClosed for a state that does not allow it, InvalidParams at a limit, and
-    ChunkConflict for a number that its author has used for other content of the same message. With `idle_since`, a
-    stream that has a later chunk raises SharedStreamClosed too.
+    Raises SharedStreamNotFound, SharedStreamClosed for a state that does not allow it, InvalidParams and QuotaReached
+    at a limit, and ChunkConflict for a number that its author has used for other content of the same message. With
+    `idle_since`, a stream that has a later chunk raises SharedStreamClosed too.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         head = lock(stream_id)
@@ -143,6 +144,7 @@ def append(
         if len(entries) == 1 and (seq := _find_repeat(stream_id, entries[0])):
             return Place(stream_id, seq, SharedStreamState(head.state), is_repeat=True)
         check(head, entries)
+        _check_quotas(head, entries)
         place = write(head, entries)
         busy = busy_agents(stream_id) if answers else set()
         for answer in answers:
@@ -211,6 +213,17 @@ def check(head: SharedStream, entries: Sequence[Entry]) -> None:
             raise InvalidParams(("streamId", sentence))
 
 
+def _check_quotas(head: SharedStream, entries: Sequence[Entry]) -> None:
+    """Check the quotas of the authors of messages and chunks, and that of the owner of the stream, in which they count.
+
+    What agents answer is taken in all the same. Raises QuotaReached.
+    """
+    for author in {one.principal_id for one in entries if one.principal_id is not None and one.state is None}:
+        quota.check(author)
+        if author != head.owner_id:
+            quota.check_other(head.owner_id, "shared stream")
+
+
 def _check_active(stream_id: str, state: SharedStreamState) -> None:
     if state is SharedStreamState.PAUSED:
         raise SharedStreamClosed(streamId=stream_id, detail=PAUSE_DETAIL)
@@ -255,5 +268,6 @@ def write(head: SharedStream, entries: Sequence[Entry]) -> Place:
         )
         for place, one in enumerate(entries, 1)
     )
+    quota.add(head.owner_id, sum(len(one.parts) for one in entries))
     owes = bool(wake_stream(head.pk)) if state is SharedStreamState.ACTIVE and changes else False
     return Place(head.pk, before + len(entries), state, owes=owes)

@@ -3,9 +3,11 @@
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.response import Response
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.models import Principal
+from tasks_app.operators.stored import amounts_of_principal
 
 
 class PrincipalRow(Row):
@@ -24,3 +26,7 @@ class Principals(Resource):
 
     def rows(self) -> Any:
         return Principal.objects.select_related("tenant")
+
+    def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        row = self.get_object()
+        return Response(self.describe(row) | {"stored": amounts_of_principal(row)})

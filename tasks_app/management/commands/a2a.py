@@ -31,6 +31,7 @@ from tasks_app.management.nouns.relays import RELAYS
 from tasks_app.management.nouns.roles import ROLES
 from tasks_app.management.nouns.shared_streams import SHARED_STREAMS
 from tasks_app.management.nouns.slack import SLACK
+from tasks_app.management.nouns.stored import STORED
 from tasks_app.management.nouns.tenants import TENANTS
 from tasks_app.management.nouns.usage import USAGE
 from tasks_app.management.nouns.users import USERS
@@ -64,6 +65,7 @@ OPERATING: dict[str, Noun] = {
     "roles": ROLES,
     "shared-streams": SHARED_STREAMS,
     "slack": SLACK,
+    "stored": STORED,
     "tenants": TENANTS,
     "usage": USAGE,
     "users": USERS,
