@@ -19,8 +19,8 @@ A2A_TASK_EVENTS = whole("A2A_TASK_EVENTS", 100_000, 10)
 A2A_TASK_MESSAGES = whole("A2A_TASK_MESSAGES", 1_000, 1)
 """Messages of the caller to one task. Further ones are refused with -32004."""
 A2A_OWNER_STORED_BYTES = whole("A2A_OWNER_STORED_BYTES", 10_000_000_000, 0, 10**18)
-"""The quota: bytes that one owner may have stored in tasks, files, memory, shared streams and recorded calls. At the
-quota, new work is refused with `Retry-After`. 0: no quota."""
+"""The quota: bytes that one owner may have stored in tasks, files, memory, shared streams, workflows and recorded
+calls. At the quota, new work is refused with `Retry-After`. 0: no quota."""
 A2A_OWNER_STREAMS = whole("A2A_OWNER_STREAMS", 2_000, 1)
 """Open streams of one owner in a process."""
 A2A_STREAMS = whole("A2A_STREAMS", 10_000, 1)

@@ -36,6 +36,9 @@ class Quota:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.is_summed = False
+        """Whether the routine runs in this process. A worker has none: it begins no work for callers, and what it adds
+        would never be taken off again."""
         self.counted: dict[int, int] | None = None
         """The stored bytes by owner, as of the last sum; None before the first."""
         self.since: Counter[int] = Counter()
@@ -43,7 +46,7 @@ class Quota:
 
     def add(self, owner_id: int, size: int) -> None:
         """Add what this process has stored for an owner, or is about to store."""
-        if size and settings.A2A_OWNER_STORED_BYTES:
+        if size and self.is_summed and settings.A2A_OWNER_STORED_BYTES:
             with self.lock:
                 self.since[owner_id] += size
 

@@ -7,13 +7,26 @@ import orjson
 
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
-from tasks_app.models import DirectReply, Exchange, ExchangeBody, File, MemoryUse, SharedStream, Task
+from tasks_app.models import (
+    Batch,
+    BatchItem,
+    DirectReply,
+    Exchange,
+    ExchangeBody,
+    File,
+    MemoryUse,
+    PhaseTask,
+    SharedStream,
+    Task,
+    Workflow,
+)
 from tasks_app.models.exchanges import LARGE_REQUEST
 
 Sums = dict[int, Counter[str]]
 """The bytes of each owner, by kind of row."""
 
 _TASK, _REPLY, _FILE = (model._meta.db_table for model in (Task, DirectReply, File))
+_ITEM, _BATCH, _FLOW, _PHASE = (model._meta.db_table for model in (BatchItem, Batch, Workflow, PhaseTask))
 _BODY = ExchangeBody._meta.db_table
 # The condition is that of an index. Small requests would cost a look at each call.
 _LARGE = f"(select id, caller_id from {Exchange._meta.db_table} where request_bytes >= {LARGE_REQUEST})"
@@ -24,6 +37,9 @@ _SOURCES = (
     ("replies", "owner_id", "{length}(message) + {length}(reply)", _REPLY),
     ("memory", "owner_id", "size", MemoryUse._meta.db_table),
     ("shared_streams", "owner_id", "size", SharedStream._meta.db_table),
+    ("batches", "b.owner_id", "{length}(i.message)", f"{_ITEM} i join {_BATCH} b on b.id = i.batch_id"),
+    ("workflows", "owner_id", "{length}(message) + {length}(configuration)", _FLOW),
+    ("workflows", "w.owner_id", "{length}(p.artifacts)", f"{_PHASE} p join {_FLOW} w on w.id = p.workflow_id"),
     (
         "calls",
         "e.caller_id",
@@ -46,7 +62,7 @@ def sum_stored(owners: Collection[int] | None = None) -> Sums:
         condition, one = f"{{owner}} {among}", [list(owners) if on_postgres() else orjson.dumps(list(owners)).decode()]
     length = "octet_length" if on_postgres() else "length"
     parts = [
-        f"select '{kind}', {owner}, cast(sum({size.format(length=length)}) as bigint) from {tables} "
+        f"select '{kind}', {owner}, cast(coalesce(sum({size.format(length=length)}), 0) as bigint) from {tables} "
         f"where {condition.format(owner=owner)} group by {owner}"
         for kind, owner, size, tables in _SOURCES
     ]

@@ -35,6 +35,10 @@ class StoredBytes(Routine):
         self.rest_until = float("-inf")
         """The time on the monotonic clock before which no sum begins."""
 
+    def start(self) -> None:
+        self.quota.is_summed = True
+        super().start()
+
     def run_round(self) -> None:
         """Sum, unless there is no quota, or the last sum was too short a time ago."""
         if settings.A2A_OWNER_STORED_BYTES and (began := time.monotonic()) >= self.rest_until:

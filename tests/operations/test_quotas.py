@@ -25,7 +25,7 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits.quotas import REST as WAIT
 from tasks_app.limits.quotas import Quota, QuotaReached, quota
 from tasks_app.limits.stored import sum_stored
-from tasks_app.models import Batch, Exchange, ExchangeBody, IdempotencyKey, Task
+from tasks_app.models import Batch, BatchItem, Exchange, ExchangeBody, IdempotencyKey, PhaseTask, Task, Workflow
 from tasks_app.models.exchanges import LARGE_REQUEST
 from tasks_app.operations.batch_keeper import advance
 from tasks_app.upkeep.deletion import Deletion
@@ -45,6 +45,7 @@ QUEUED, QUICK = "form-coroutine", "quick-coroutine"
 def _fresh_quota(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: LazySettings) -> None:
     """Have the process know nothing yet. An owner may have 100,000 bytes stored."""
     settings.A2A_OWNER_STORED_BYTES = MOST
+    monkeypatch.setattr(quota, "is_summed", True)
     monkeypatch.setattr(quota, "counted", None)
     monkeypatch.setattr(quota, "since", Counter())
 
@@ -253,6 +254,7 @@ def test_without_a_quota_nothing_is_counted(owner: Person, settings: LazySetting
 
 def test_each_process_learns_from_sums_what_the_other_stores(owner: Person, colleague: Person) -> None:
     owner_id, other = owner.caller.owner_id, Quota()
+    other.is_summed = True
     elsewhere = StoredBytes(other)
     elsewhere.count()
     stored_bytes.count()
@@ -270,6 +272,7 @@ def test_each_process_learns_from_sums_what_the_other_stores(owner: Person, coll
 
 def test_bytes_stored_while_a_sum_is_made_are_not_forgotten() -> None:
     own = Quota()
+    own.is_summed = True
     own.add(1, 10)
     baseline = own.begin_sum()
     own.add(1, 5)
@@ -279,14 +282,33 @@ def test_bytes_stored_while_a_sum_is_made_are_not_forgotten() -> None:
     assert own.begin_sum().owners == {1, 2}
 
 
+def test_a_process_that_does_not_sum_adds_nothing() -> None:
+    own = Quota()
+    own.add(1, 10)
+    assert not own.since
+    routine = StoredBytes(own)
+    routine.start()
+    routine.stop()
+    own.add(1, 10)
+    assert own.stored(1) == 10
+
+
 def test_the_sums_name_the_kinds_of_rows(owner: Person, colleague: Person, settings: LazySettings) -> None:
     settings.A2A_INLINE_BYTES, size = 1_000, 2_000
     sent(owner, agent=QUICK)
     send(colleague, agent="replies")
     sent(owner, message(parts=(Part(raw=b"x" * size, media_type="text/plain"),)), agent=QUICK)
     ask(owner, StoreMemory(namespace="n", key="k", data="é"))
+    execute(owner, "a message")
+    ask(owner, ExecuteWorkflow(workflow="w", message=message("to do"), configuration={"a": 1}))
+    flow, texts = Workflow.objects.get(), BatchItem.objects.values_list("message", flat=True)
+    phase = {"workflow": flow, "phase": flow.phase, "agent": QUEUED, "created_at": clock.now()}
+    for number, artifacts in enumerate(("[]", None)):
+        PhaseTask.objects.create(task_id=f"t{number}", artifacts=artifacts, **phase)
     sums = sum_stored()
     own = sums[owner.caller.owner_id]
+    assert own["batches"] == sum(map(len, texts)) > 0
+    assert own["workflows"] == len(flow.message) + len(flow.configuration) + len("[]")
     assert (own["tasks"], own["files"], own["memory"]) == (size_of_tasks(owner), size, len('"é"'.encode()))
     assert set(sums[colleague.caller.owner_id]) == {"replies"}
     assert sum_stored([owner.caller.owner_id]) == {owner.caller.owner_id: own}

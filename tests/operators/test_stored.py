@@ -13,7 +13,7 @@ from tests.support.commands import printed
 from tests.support.operators import task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
-KINDS = {"files": 0, "replies": 0, "shared_streams": 0, "calls": 0}
+KINDS = dict.fromkeys(("files", "replies", "shared_streams", "batches", "workflows", "calls"), 0)
 
 
 @pytest.fixture
