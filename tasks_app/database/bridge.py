@@ -2,9 +2,10 @@
 
 Each lane (lanes.py) has database connections of its own: `write`; `read`; `slow` for rare or long reads, and `large`
 for tasks of many bytes, where owners take turns; `bodies` for bodies of deliveries; `files` for stored bytes, which a
-slow disk may delay; `retention` for deleting old rows; `health`, so that checks of the service wait for no caller.
-While a lane is busy, items of one class collect, and are then done together. Any thread may use it: `await
-bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The class of an item (work.py) says where and how it is done.
+slow disk may delay; `retention` for deleting old rows; `sums` for what owners have stored; `health`, so that checks of
+the service wait for no caller. While a lane is busy, items of one class collect, and are then done together. Any
+thread may use it: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The class of an item (work.py) says
+where and how it is done.
 This room knows no table's meaning.
 """
 
@@ -141,7 +142,7 @@ class Bridge:
     def lags(self, seconds: float) -> list[str]:
         """Return sentences about other lanes with work older than the seconds. One caller's reads can fill those lanes,
         so that their queues do not make the process unready."""
-        return self._waits(seconds, lambda name: name not in VITAL)
+        return self._waits(seconds, lambda name: name not in VITAL | UNHURRIED)
 
     def _waits(self, seconds: float, includes: Callable[[str], bool]) -> list[str]:
         waits = [(lane.name, lane.wait()) for lane in list(self.lanes.values()) if includes(lane.name)]
@@ -156,7 +157,8 @@ class Bridge:
             lane.stop()
         ends = time.monotonic() + seconds
         for lane in lanes:
-            lane.join(max(0.0, ends - time.monotonic()))
+            rest = max(0.0, ends - time.monotonic())
+            lane.join(min(rest, UNHURRIED_SECONDS) if lane.name in UNHURRIED else rest)
 
 
 def _refuse(refusals: Refusals) -> None:
@@ -168,6 +170,10 @@ FILES_AT_ONCE = 4
 """Threads that read and write stored bytes: a file that is slow to read holds up no other."""
 VITAL = frozenset({"write", "read", "health"})
 """Lanes of small items of all callers. When they wait, the process does not do its work."""
+UNHURRIED = frozenset({"sums"})
+"""Lanes whose items may take minutes. That is no delay, and the end of a process waits for them only a moment."""
+UNHURRIED_SECONDS = 0.5
+"""Seconds of that moment."""
 
 
 def open_lane(name: str) -> Lane:
@@ -177,7 +183,7 @@ def open_lane(name: str) -> Lane:
     if name in {"slow", "large"}:
         lane = SharedLane(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
         lane.seconds = settings.A2A_READ_SECONDS
-    lane.gives_way = name in {"large", "bodies"}
+    lane.gives_way = name in {"large", "bodies", "sums"}
     lane.start({"slow": settings.A2A_READ_CONNECTIONS, "files": FILES_AT_ONCE}.get(name, 1))
     return lane
 

@@ -1,5 +1,6 @@
 """The quota of stored bytes: what counts, what is refused at it, and how an owner gets below it again."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from a2a.types import Part
 from a2a.workflows import ExecuteWorkflow, Phase, SetPhase
 from tasks_app import clock
 from tasks_app.batches.rows import take_turns
+from tasks_app.database.bridge import bridge
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits.quotas import REST as WAIT
 from tasks_app.limits.quotas import Quota, QuotaReached, quota
@@ -29,9 +31,9 @@ from tasks_app.models import Batch, BatchItem, Exchange, ExchangeBody, Idempoten
 from tasks_app.models.exchanges import LARGE_REQUEST
 from tasks_app.operations.batch_keeper import advance
 from tasks_app.upkeep.deletion import Deletion
-from tasks_app.upkeep.quotas import REST, StoredBytes, stored_bytes
+from tasks_app.upkeep.quotas import REST, DoInTurn, StoredBytes, stored_bytes
 from tasks_app.upkeep.row_kinds import ROW_KINDS
-from tests.conftest import Person, until
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, send, sent
 from tests.operations.batching import ended, execute, results
 
@@ -313,6 +315,25 @@ def test_the_sums_name_the_kinds_of_rows(owner: Person, colleague: Person, setti
     assert set(sums[colleague.caller.owner_id]) == {"replies"}
     assert sum_stored([owner.caller.owner_id]) == {owner.caller.owner_id: own}
     assert sum_stored([]) == {}
+
+
+def test_a_long_sum_is_no_delay_and_holds_up_no_end() -> None:
+    gate, began = threading.Event(), threading.Event()
+
+    def long_sum() -> None:
+        began.set()
+        gate.wait(PATIENCE)
+
+    bridge.put(DoInTurn(long_sum))
+    assert began.wait(PATIENCE)
+    (thread,) = bridge.lanes["sums"].threads
+    try:
+        assert bridge.lags(-1) == []
+        bridge.stop(PATIENCE)
+        assert thread.is_alive()
+    finally:
+        gate.set()
+        thread.join(PATIENCE)
 
 
 def test_a_rest_follows_each_sum_and_grows_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
