@@ -106,8 +106,12 @@ def target(url: str) -> Target:
     # httpx parses the URL again for the call. Its host must be the one that was checked here.
     try:
         parsed = httpx.URL(url)
+        parsed.host.encode()
     except httpx.InvalidURL:
         raise Blocked("must be an absolute https URL") from None
+    except UnicodeError:
+        # httpx decodes the name for each call.
+        raise Blocked("must have a host name whose parts with xn-- stand for a name") from None
     if parsed.raw_host.decode("ascii").lower() != host or parsed.userinfo:
         raise Blocked("must be an absolute https URL without user name, spaces or backslashes")
     return Target(host, port)

@@ -57,7 +57,7 @@ def streamed(*lines: bytes, media: str = "text/event-stream", **headers: str) ->
 
 @pytest.mark.parametrize("binding", [RPC, REST, SOCKET])
 @pytest.mark.parametrize(
-    "url", ["http://[", "ws://[", "nonsense", "", "file:///etc/passwd", "wss://", "http://a:99999/"]
+    "url", ["http://[", "ws://[", "nonsense", "", "file:///etc/passwd", "wss://", "http://a:99999/", "http://xn--0.x/"]
 )
 async def test_an_address_that_is_not_valid_is_reported_and_not_called(binding: str, url: str) -> None:
     fake = FakeClock()

@@ -100,6 +100,7 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
         ("gopher://example.org", "https"),
         ("https://" + "a." * 130 + "org/", "host name"),
         ("https://1.2.3/", "usual form"),
+        *((f"https://{name}/", "xn--") for name in ("xn--0.x", "xn--" + "z" * 59 + ".org")),
         ("", "https"),
     ],
 )
