@@ -13,6 +13,7 @@ from a2a.client.clock import Clock
 from a2a.client.errors import ClientError, SharedStreamClosed, StreamLost, Timeout
 from a2a.client.link import Link
 from a2a.client.patience import Retries
+from a2a.client.stream import check_news
 from a2a.requests import FollowSharedStream
 from a2a.shared_streams import ChunkDocument
 
@@ -82,13 +83,16 @@ class Conversation:
         self._frames = 0
         link = await self._link()
         async with link.hear(self._request, self.last_id) as events:
+            stale = 0
             async for id, value, self._pause in events:
                 self._frames += 1
+                stale += 1
+                check_news(stale, link.interface.url)
                 if isinstance(value, SharedStream):
                     self.stream = value
-                    self.last_id = id or self.last_id
+                    self.last_id = id if id and id.isdecimal() else self.last_id
                 elif self.last_id is None or value.seq > int(self.last_id):
-                    self.last_id = str(value.seq)
+                    self.last_id, stale = str(value.seq), 0
                     yield value
 
     def _check(self, lost: ClientError | None, fruitless: int) -> None:

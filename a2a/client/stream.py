@@ -13,6 +13,7 @@ from a2a.client.clock import Clock
 from a2a.client.errors import (
     ClientError,
     ConnectionLost,
+    InvalidResponse,
     ServerError,
     StreamLost,
     Timeout,
@@ -27,6 +28,14 @@ from a2a.states import INTERRUPTED, TERMINAL
 from a2a.types import Message, Task
 
 Listening = StreamMessage | SubscribeToTask
+MOST_STALE = 100_000
+"""Events in a row that bring nothing new. A flood of repeated ones would keep the process busy without an end."""
+
+
+def check_news(stale: int, where: str) -> None:
+    """Raise InvalidResponse if too many events in a row have brought nothing new."""
+    if stale > MOST_STALE:
+        raise InvalidResponse(f"more than {MOST_STALE} events in a row bring nothing new", where=where)
 
 
 class Stream:
@@ -125,14 +134,18 @@ class Stream:
             if again and self._memory.last_id is None and not link.language.begins_with_task:
                 async for update in self._missed(link):
                     yield update
+            stale = 0
             async for update, self._pause in updates:
                 self._frames += 1
+                stale += 1
+                check_news(stale, link.interface.url)
                 if update.ends and self._memory.has_gap:
                     # Pieces around a gap may be missing or doubled. The task as it is settles it.
                     with suppress(ClientError):
                         async for late in self._missed(link):
                             yield late
                 for new in self._memory.take(update, first=again and self._frames == 1):
+                    stale = 0
                     yield new
 
     def _wish(self) -> Listening:

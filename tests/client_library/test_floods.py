@@ -12,7 +12,7 @@ from a2a.client import REST, RPC, SOCKET, Client, Timeouts, bodies, errors
 from a2a.client.bodies import MOST_VALUES
 from a2a.client.transports import sse, websocket
 from a2a.types import Interface
-from tests.client_library.faulty import FakeClock, card, faulty, plain, rpc, task
+from tests.client_library.faulty import FakeClock, card, events, faulty, plain, rpc, task
 from tests.client_library.hostile import HEAD, streaming, written
 
 
@@ -140,3 +140,14 @@ async def test_calls_of_a_client_that_is_closed_open_no_connection() -> None:
         with pytest.raises(errors.InvalidCall, match="is closed"):
             await anext(aiter(client.stream("Hi")))
     assert len(opened) == 1
+
+
+@pytest.mark.parametrize("ids", [True, False])
+async def test_a_flood_of_events_that_are_known_ends_the_stream(ids: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("a2a.client.stream.MOST_STALE", 5)
+    begin = {"task": task("TASK_STATE_WORKING", ["a"])}
+    flood = [("1" if ids else None, begin), *[("2" if ids else None, begin)] * 9]
+    async with faulty(events(*flood)) as server, rpc(server, FakeClock()) as client:
+        with pytest.raises(errors.InvalidResponse, match="bring nothing new"):
+            [update async for update in client.stream("Hi")]
+    assert len(server.asked) == 1

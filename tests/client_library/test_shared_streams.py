@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from a2a.client import ACP, Client, Retries, SyncClient
-from a2a.client.errors import ConnectionLost, IdempotencyConflict, SharedStreamClosed, SharedStreamNotFound, StreamLost
+from a2a.client.errors import (
+    ConnectionLost,
+    IdempotencyConflict,
+    InvalidResponse,
+    SharedStreamClosed,
+    SharedStreamNotFound,
+    StreamLost,
+)
 from a2a.shared_streams import SharedStreamState
 from a2a.types import Interface
 from tests.client_library.faulty import FakeClock, Faulty, drop, error, events, faulty, result
@@ -112,3 +119,16 @@ async def test_a_message_is_not_sent_twice_and_a_chunk_is() -> None:
         assert len(server.asked) == 2
     async with faulty(drop, error(-40004, "Stream already closed")) as server, in_acp(server) as client:
         await client.end_shared_stream("s")
+
+
+async def test_an_id_of_the_stream_that_is_no_number_counts_as_none() -> None:
+    closed = error(-40004, "Stream already closed")
+    async with faulty(events(answer("x"), chunk(1), chunk(2)), closed) as server, in_acp(server) as client:
+        assert [piece.seq async for piece in client.follow_shared_stream("s")] == [1, 2]
+
+
+async def test_a_flood_of_chunks_that_are_known_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("a2a.client.stream.MOST_STALE", 5)
+    async with faulty(events(answer("0"), *[chunk(1)] * 9)) as server, in_acp(server) as client:
+        with pytest.raises(InvalidResponse, match="bring nothing new"):
+            [piece async for piece in client.follow_shared_stream("s")]
