@@ -44,6 +44,9 @@ END_ADDRESSES = 10
 END_WEBHOOKS = 100
 """Webhooks of an ended task that may get the end. A webhook that is removed leaves its row to its deliveries, and each
 registration looks at these rows."""
+END_TRIES = 100
+"""Tries after which the end of a task that is over is sent to no other address of its webhook. A delivery that waits
+keeps its task, so a caller could keep it for ever, with ever more tries."""
 DELIVERED_OR_WAITING = (DeliveryState.WAITING, DeliveryState.DELIVERED)
 """The states of a delivery that its receiver has or will get."""
 _WEBHOOKS = Webhook._meta.db_table
@@ -223,6 +226,8 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_a
     if Delivery.objects.filter(task_id=task_id, seq=seq).exclude(webhook_id=webhook.id).count() >= END_WEBHOOKS:
         return
     if _has_delivered(task_id, seq, webhook) or _count_deliveries(existing) >= END_ADDRESSES:
+        return
+    if existing.filter(attempt__gte=END_TRIES).exists():
         return
     kind, state, payload = Event.objects.values_list("kind", "state", "payload").get(task_id=task_id, seq=seq)
     end = EventRow(

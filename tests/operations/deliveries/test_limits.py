@@ -323,6 +323,20 @@ def test_webhooks_that_come_and_go_leave_a_limited_number_of_rows(
     assert Delivery.objects.get(webhook__name="4").state == "waiting"
 
 
+def test_a_receiver_that_refuses_the_end_gets_a_limited_number_of_tries(
+    lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "END_TRIES", 5)
+    there.default = Reply(404)
+    task_id = task(owner)
+    happens(task_id, DONE)
+    for place in range(8):
+        hook(owner, task_id, f"{there.url}/{place % 2}", id="a")
+        pump()
+    assert (len(there.got), [attempt for _, _, attempt in states()]) == (5, [5])
+    assert not Delivery.objects.filter(state="waiting").exists()
+
+
 def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
     buckets, now = DebtBuckets(lambda: 60.0), clock.now()
     assert buckets.use(1, 50, now)
