@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from math import isfinite
@@ -17,7 +17,7 @@ from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.credentials import Bearer, Credentials
-from a2a.client.discovery import FoundCard, Trust, believe, find_card
+from a2a.client.discovery import FoundCard, Trust, believe, find_card, read_card
 from a2a.client.errors import InvalidResponse, TaskNotCancelable, TaskNotFound, VersionNotSupported
 from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
@@ -267,8 +267,10 @@ class Client(SystemCalls):
         return (await self.found_card()).card
 
     async def extended_card(self) -> Card:
-        """Return the card with all that the caller's credentials allow."""
-        return cast("Card", await self.perform(GetExtendedCard()))
+        """Return the card with all that the caller's credentials allow. It needs a signature as the public one does."""
+        wire = await self._perform(GetExtendedCard(), Link.ask_plainly)
+        where = (await self.link()).interface.url
+        return (await read_card(self._http, wire, where, self._retries, self._trust)).card
 
     async def found_card(self) -> FoundCard:
         """Return the public card with its JSON and its address."""
@@ -292,13 +294,16 @@ class Client(SystemCalls):
 
     async def perform(self, request: Request) -> Any:
         """Return the result of a request of a2a/requests.py. Raises ClientError."""
+        return await self._perform(request, Link.ask)
+
+    async def _perform(self, request: Request, ask: Callable[[Link, Request], Awaitable[Any]]) -> Any:
         while True:
             link = await self.link()
             safe = is_repeatable(request, self._retries.resend and link.language.has_message_ids)
             if not link.language.default_webhook:
                 request = _with_webhook_id(request)
             try:
-                result = await repeat(partial(link.ask, request), self._retries, self._clock, safe=safe)
+                result = await repeat(partial(ask, link, request), self._retries, self._clock, safe=safe)
                 return await self._settled(result, request) if link.language.polls else result
             except VersionNotSupported:
                 if not self._fell_back(link):

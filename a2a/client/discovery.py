@@ -56,11 +56,16 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
             continue
         if answer.status != 200:
             raise _no_card(answer, place)
-        wire = _object(answer, place)
-        if trust is not None:
-            wire = await _trusted(http, wire, place, trust, retries)
-        return FoundCard(card=decoded(decode_card, wire, "the card", place), wire=wire, url=place)
+        return await read_card(http, refusals.parsed(answer), place, retries, trust)
     raise AssertionError("the last place gives a card or an error")
+
+
+async def read_card(http: Http, wire: Any, place: str, retries: Retries, trust: Trust | None) -> FoundCard:
+    """Return the card in an answer, whose signature is verified if there is a trust. Raises ClientError."""
+    wire = _object(wire, place)
+    if trust is not None:
+        wire = await _trusted(http, wire, place, trust, retries)
+    return FoundCard(card=decoded(decode_card, wire, "the card", place), wire=wire, url=place)
 
 
 def _no_card(answer: Answer, place: str) -> ServerError:
@@ -85,8 +90,7 @@ async def _fetch(http: Http, exchange: Exchange, retries: Retries) -> Answer:
     return await repeat(attempt, retries, http.clock, safe=True)
 
 
-def _object(answer: Answer, place: str) -> Json:
-    wire = refusals.parsed(answer)
+def _object(wire: Any, place: str) -> Json:
     if not isinstance(wire, dict):
         raise InvalidResponse("the answer is not a JSON object", where=place)
     return wire
@@ -106,7 +110,8 @@ async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Re
     sets = [trust.keys] if trust.keys else []
     for address in _key_sets(wire, trust):
         try:
-            sets.append(_object(await _fetch(http, Exchange("GET", address, {}, anonymous=True), retries), address))
+            answer = await _fetch(http, Exchange("GET", address, {}, anonymous=True), retries)
+            sets.append(_object(refusals.parsed(answer), address))
         except ClientError as error:
             why = f"its keys cannot be read: {error}"
     for keys in sets or [{"keys": []}]:

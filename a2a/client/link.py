@@ -89,14 +89,21 @@ class Link:
 
     async def ask(self, request: Request) -> Any:
         """Return the result. Raises ClientError."""
+        operation, wire = await self._answer(request)
+        return decoded(operation.decode, wire, f"the result of {operation.method}", self._transport.where)
+
+    async def ask_plainly(self, request: Request) -> Any:
+        """Return the JSON of the result. Raises ClientError."""
+        return (await self._answer(request))[1]
+
+    async def _answer(self, request: Request) -> tuple[Operation, Any]:
         request, operation = self._prepared(request)
         if operation.page:
-            wire = await self._page(operation)
-        else:
-            seconds = self._http.timeouts.of(type(request), self.language.seconds)
-            headers = self._headers_of(request)
-            wire = await self._transport.call(operation.method, self._params(operation, request), seconds, headers)
-        return decoded(operation.decode, wire, f"the result of {operation.method}", self._transport.where)
+            return operation, await self._page(operation)
+        seconds = self._http.timeouts.of(type(request), self.language.seconds)
+        headers = self._headers_of(request)
+        params = self._params(operation, request)
+        return operation, await self._transport.call(operation.method, params, seconds, headers)
 
     @asynccontextmanager
     async def listen(self, request: Request, after: str | None) -> AsyncIterator[AsyncIterator[tuple[Update, float]]]:

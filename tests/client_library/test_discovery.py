@@ -227,3 +227,21 @@ async def test_members_that_no_signature_covers_are_not_used() -> None:
         async with client_of(server, trust=Trust(keys=key_set((KEY,)))) as client:
             found = await client.found_card()
     assert found.wire["capabilities"] == {}
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER, None])
+async def test_an_extended_card_needs_a_trusted_signature_too(key: Any) -> None:
+    async with faulty(plain(500)) as server:
+        public = sign(card((RPC, "1.0", server.url)), KEY, "")
+        extended = card((RPC, "1.0", server.url), name="extended")
+        extended = sign(extended, key, "") | {"documentationUrl": "https://evil.example/"} if key else extended
+        server.script[:] = [plain(200, orjson.dumps(public)), result(extended)]
+        async with client_of(server, trust=Trust(keys=key_set((KEY,)))) as client:
+            if key is not KEY:
+                with pytest.raises(errors.UntrustedCard):
+                    await client.extended_card()
+                return
+            with pytest.raises(errors.UntrustedCard):
+                await client.extended_card()
+            server.script[:] = [result(sign(card(name="extended"), KEY, ""))]
+            assert (await client.extended_card()).name == "extended"
