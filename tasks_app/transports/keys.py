@@ -21,6 +21,8 @@ TRUSTED_SECONDS = 1.0
 KEY_SECONDS = 15.0
 """Seconds between two checks of the key of an open stream, of a call that waits, or of a connection that stays."""
 MAX_CACHED = 10_000
+MAX_SIZE = 16_000_000
+"""Characters of the evidence that is cached. A token has up to 8,192, and a header with a certificate twice as many."""
 
 Proof = Work[Caller | None]
 """The work item that finds a caller, also later again."""
@@ -37,7 +39,27 @@ class Recognition(Struct, frozen=True):
     """The time until which it is trusted, of the monotonic clock."""
 
 
-_cache: dict[Evidence | Proof, Recognition] = {}
+class Recognitions(dict[Evidence | Proof, Recognition]):
+    """A cache of recognitions by what led to them. It is emptied when it is full."""
+
+    size = 0
+    """Characters of all evidence that was added since the cache was empty."""
+
+    def keep(self, subject: Evidence | Proof, recognition: Recognition) -> None:
+        """Cache a recognition in the place of an earlier one."""
+        if subject not in self:
+            size = _size_of(subject)
+            if len(self) >= MAX_CACHED or self.size + size > MAX_SIZE:
+                self.clear()
+            self.size += size
+        self[subject] = recognition
+
+    def clear(self) -> None:
+        super().clear()
+        self.size = 0
+
+
+_cache = Recognitions()
 
 
 async def authenticate(
@@ -125,7 +147,11 @@ async def _find(
     if caller.key_id is not None:
         last_uses.note(caller.key_id)
     recognition = Recognition(caller, proof, now + rest_of(caller.expires_at, TRUSTED_SECONDS))
-    if len(_cache) >= MAX_CACHED:
-        _cache.clear()
-    _cache[subject] = recognition
+    _cache.keep(subject, recognition)
     return recognition
+
+
+def _size_of(subject: Evidence | Proof) -> int:
+    if not isinstance(subject, Evidence):
+        return 0  # Digests and names, which are short.
+    return len(subject.secret) if isinstance(subject.secret, str) else sum(map(len, subject.secret))

@@ -9,6 +9,7 @@ from django.test import Client
 
 from tasks_app.callers import schemes
 from tasks_app.callers.service_accounts import CERTIFICATE, register
+from tasks_app.transports import keys
 from tests.support.client_certificates import DNS, URI, client_cert, der, escaped_pem, thumbprint, x5t
 from tests.support.issuer import AUDIENCE, SUBJECT, LocalIssuer, local_issuer
 from tests.transports.calls import call
@@ -53,6 +54,16 @@ def test_the_fields_of_a_proxy_are_enough(subject: str, settings: Any) -> None:
     assert posted(**{"X-Forwarded-Client-Cert": FIELDS}).status_code == 200
     assert posted(**{"X-Forwarded-Client-Cert": f'Hash={"0" * 64};Subject="CN=other, Inc",{FIELDS}'}).status_code == 200
     assert posted(**{"X-Forwarded-Client-Cert": f"{FIELDS},Hash={'0' * 64}"}).status_code == 401, "the last one counts"
+
+
+def test_headers_that_callers_make_longer_take_bounded_memory(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.A2A_CLIENT_CERT_HEADER = "X-Forwarded-Client-Cert"
+    monkeypatch.setattr(keys, "MAX_SIZE", 40_000)
+    register(CERTIFICATE, SUBJECTS[0], "robots", "home", "*", None)
+    for number in range(20):
+        before = f"Subject={number:010000},"
+        assert posted(**{"X-Forwarded-Client-Cert": before + FIELDS}).status_code == 200
+    assert 1 <= len(keys._cache) <= 4
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.7", "127.0.0.1", "::1", ""])
