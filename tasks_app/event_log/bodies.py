@@ -27,7 +27,9 @@ from tasks_app.off_loop import LARGE, Pace, switches
 
 log = logging.getLogger(__name__)
 CACHE_SIZE = 8_388_608
-"""Characters of the logs whose folds are cached for their next bodies, at most."""
+"""Characters of the logs whose folds are cached for their next bodies, at most, with OVERHEAD for each fold."""
+OVERHEAD = 2_000
+"""Characters that a fold of an empty log would count as. Its objects take memory, however short their texts are."""
 
 
 class NoBody(Exception):
@@ -82,11 +84,11 @@ class Folds:
         """Cache a fold in the place of an earlier one."""
         with self.lock:
             if (before := self.tasks.pop(task_id, None)) is not None:
-                self.size -= before.size
+                self.size -= before.size + OVERHEAD
             self.tasks[task_id] = fold
-            self.size += fold.size
+            self.size += fold.size + OVERHEAD
             while self.size > self.most:
-                self.size -= self.tasks.popitem(last=False)[1].size
+                self.size -= self.tasks.popitem(last=False)[1].size + OVERHEAD
 
 
 _folds = Folds()

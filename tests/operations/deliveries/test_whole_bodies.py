@@ -13,11 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from a2a.events import Event, MessageAdded
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
+from a2a.types import Task as TaskValue
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import DELIVERIES, Table
 from tasks_app.event_log import GROWTH, bodies
-from tasks_app.event_log.bodies import Folds, MakeBody, body_of
+from tasks_app.event_log.bodies import Fold, Folds, MakeBody, body_of
 from tasks_app.models import Delivery, Webhook
 from tasks_app.models import Event as Row
 from tasks_app.webhooks import give_up, leases, readable_body, send_again
@@ -235,6 +236,13 @@ def test_the_tasks_that_are_kept_have_an_end(lanes: None, owner: Person) -> None
     happens(tasks[-1], says("x" * 6_000))
     body_of(MakeBody(task_id=tasks[-1], seq=3, language="a2a-0.3"), folds)
     assert (folds.size, len(folds.tasks)) == (0, 0)
+
+
+def test_small_tasks_that_are_kept_have_an_end_as_well() -> None:
+    folds, now = Folds(most=100_000), Status(state=TaskState.COMPLETED, timestamp=clock.now())
+    for number in range(1_000):
+        folds.keep(f"task {number}", Fold(TaskValue(id=f"task {number}", context_id="c", status=now), 4, 40))
+    assert 1 <= len(folds.tasks) <= 50
 
 
 def test_a_body_that_takes_long_to_make_holds_up_no_writer(
