@@ -168,6 +168,8 @@ def execute(wish: Wish, caller: Caller, *, last: Phase | None, message: str | No
         if row is not None and row.runs_until is not None:
             return row
         row = enter(wish, caller, entry)
+        if row.runs_until is not None:  # Another call has begun it meanwhile.
+            return row
         if message is None and not row.message:
             raise InvalidParams(("message", "is required"))
         row.message = message or row.message

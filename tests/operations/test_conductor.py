@@ -4,6 +4,7 @@ cancels those of canceled workflows."""
 import asyncio
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -23,6 +24,7 @@ from tasks_app.operations.conductor import Conductor
 from tasks_app.operations.workflow_acts import cancel
 from tasks_app.operators.audit import Operator
 from tasks_app.workflows import log
+from tasks_app.workflows.log import Wish
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message
 
@@ -146,6 +148,24 @@ def test_a_step_that_comes_after_its_lease_begins_no_second_task_of_its_phase(ow
 
     async_to_sync(story)()
     assert PhaseTask.objects.count() == Task.objects.count() == len(PHASES)
+
+
+def test_two_calls_that_begin_a_workflow_at_once_begin_one_execution(
+    owner: Person, lanes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither call finds the workflow of the other. The later one must not change what is under way."""
+    wish, enter = Wish(name="w", phase=None), log.enter
+
+    def overtaken(*values: Any) -> Workflow:
+        monkeypatch.setattr(log, "enter", enter)
+        first = log.execute(wish, owner.caller, last=None, message='["first"]', entry=None)
+        log.add_task(first.pk, PHASES[0], "t-1", "specifier", is_executed=True)
+        return enter(*values)
+
+    monkeypatch.setattr(log, "enter", overtaken)
+    row = log.execute(wish, owner.caller, last=PHASES[0], message='["second"]', entry=None)
+    row.refresh_from_db()
+    assert (row.message, row.runs_until, row.due_at) == ('["first"]', PHASES[-1], None)
 
 
 def test_a_canceled_workflow_ends_with_its_tasks_though_the_operators_process_dies(
