@@ -79,10 +79,15 @@ def begin(batch: Batch, items: Sequence[BatchItem], create: Create) -> None:
 
 
 def take_turns(most: int, besides: Collection[str]) -> list[Turn]:
-    """Take batches that are due, for as long as a lease lasts."""
+    """Take batches that are due, for as long as a lease lasts. A row that another transaction has locked is left for
+    later."""
     now = clock.shared()
-    rows = Batch.objects.filter(due_at__lte=now).exclude(pk__in=list(besides)).order_by("due_at", "pk")
-    return [_turn(row) for row in rows.select_related("owner__tenant")[:most] if _take(row, now)]
+    with transaction.atomic():
+        rows = Batch.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        rows = rows.filter(due_at__lte=now).exclude(pk__in=list(besides)).order_by("due_at", "pk")
+        own = [row for row in rows.select_related("owner__tenant")[:most] if _take(row, now)]
+    # After the commit: a damaged row must not undo the take, or each round would meet it again.
+    return [_turn(row) for row in own]
 
 
 def _take(row: Batch, now: datetime) -> bool:

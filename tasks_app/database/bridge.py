@@ -184,6 +184,7 @@ def open_lane(name: str) -> Lane:
         lane = SharedLane(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
         lane.seconds = settings.A2A_READ_SECONDS
     lane.gives_way = name in {"large", "bodies", "sums"}
+    lane.is_hasty = name == "write"
     lane.start({"slow": settings.A2A_READ_CONNECTIONS, "files": FILES_AT_ONCE}.get(name, 1))
     return lane
 

@@ -14,7 +14,12 @@ from django.db import connection
 from a2a.errors import RateLimited
 from tasks_app.database.counting import count_results
 from tasks_app.database.errors import Busy
-from tasks_app.database.sessions import begin_statements, keep_connection_usable, limit_statements
+from tasks_app.database.sessions import (
+    begin_statements,
+    keep_connection_usable,
+    limit_lock_waits,
+    limit_statements,
+)
 from tasks_app.database.waits import AnyFuture, Entry
 from tasks_app.database.work import Work
 from tasks_app.off_loop import lower_priority
@@ -48,6 +53,8 @@ class Lane:
         """Whether its threads have a lower priority than others."""
         self.seconds = 0.0
         """The longest time of one statement; 0 sets no limit."""
+        self.is_hasty = False
+        """Whether a lock is refused that another transaction keeps for longer than a moment."""
         self.do_group = do_group
         self.ready = threading.Condition()
         self.waiting: dict[Kind, deque[Entry]] = {}
@@ -110,6 +117,8 @@ class Lane:
         if self.gives_way:
             lower_priority()
         limit_statements(self.seconds)
+        if self.is_hasty:
+            limit_lock_waits()
         me = threading.get_ident()
         while self._do_next(me):
             pass

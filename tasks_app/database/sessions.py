@@ -21,6 +21,11 @@ _OVERLOAD_STATES = re.compile("54...")
 _CANCELED = "57014"
 _STEPS = 20_000
 """Instructions of SQLite's virtual machine between two looks at the clock: about a millisecond."""
+LOCK_WAIT = "50ms"
+"""The longest wait of a lane of writes for a lock. A row lock of another process lasts a few milliseconds, unless that
+process is frozen. Then only the items that need the row may wait, and not the lane with the items of all callers."""
+_SHORTEN = "select set_config('lock_timeout', %s, false) where current_setting('lock_timeout') in ('0', '2s')"
+"""Shortens the waits of a session, unless an operator has set them in DATABASE_URL."""
 _local = threading.local()
 
 
@@ -77,6 +82,11 @@ def limit_statements(seconds: float) -> None:
     _local.seconds = seconds
 
 
+def limit_lock_waits() -> None:
+    """Refuse a lock that this thread does not get within LOCK_WAIT, from its next connection on."""
+    _local.is_hasty = True
+
+
 def begin_statements() -> None:
     """Start the clock again: on SQLite the limit is for all statements since this call."""
     if seconds := getattr(_local, "seconds", 0.0):
@@ -86,6 +96,9 @@ def begin_statements() -> None:
 def _on_connect(connection: BaseDatabaseWrapper, **_: Any) -> None:
     if _examine_errors not in connection.execute_wrappers:
         connection.execute_wrappers.append(_examine_errors)
+    if getattr(_local, "is_hasty", False) and connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(_SHORTEN, [LOCK_WAIT])
     seconds = getattr(_local, "seconds", 0.0)
     if not seconds:
         return

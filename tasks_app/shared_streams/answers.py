@@ -45,26 +45,34 @@ def take_turns(most: int, busy: Mapping[int, int] | None = None) -> list[Turn]:
     """Take answers that are due, for as long as a lease lasts. An agent answers the messages of a stream in order.
 
     `busy` has the number of answers that this process follows already for each author. No author has more than
-    OF_ONE.
+    OF_ONE. A row that another transaction has locked is left for later.
     """
-    now, turns, counts = clock.shared(), list[Turn](), Counter(busy or {})
-    while len(turns) < most:
+    with transaction.atomic():
+        rows = _take_rows(most, busy or {})
+    # After the commit: a damaged row must not undo the take, or each round would meet it again.
+    return [_turn(row) for row in rows]
+
+
+def _take_rows(most: int, busy: Mapping[int, int]) -> list[AgentAnswer]:
+    now, own, counts = clock.shared(), list[AgentAnswer](), Counter(busy)
+    while len(own) < most:
         full = [author for author, count in counts.items() if count >= OF_ONE]
-        room = most - len(turns)
+        room = most - len(own)
         rows = list(_due(now).exclude(principal_id__in=full).select_related("principal__tenant")[:room])
         for row in rows:
             if counts[row.principal_id] < OF_ONE and _take(row, now):
                 counts[row.principal_id] += 1
-                turns.append(_turn(row))
+                own.append(row)
         if len(rows) < room:
             break
-    return turns
+    return own
 
 
 def _due(now: datetime) -> QuerySet[AgentAnswer]:
-    """Return the answers that may be taken, in the order in which they became due."""
+    """Lock the answers that may be taken, in the order in which they became due."""
     # Rows behind an earlier one wait, so that they are not read here. Those of the version before do not.
-    rows = AgentAnswer.objects.filter(~is_behind(), due_at__lte=now, waits_since__isnull=True)
+    rows = AgentAnswer.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
+    rows = rows.filter(~is_behind(), due_at__lte=now, waits_since__isnull=True)
     return rows.order_by("due_at", "pk")
 
 

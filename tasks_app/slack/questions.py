@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from msgspec import Struct
 
@@ -64,27 +65,33 @@ class Turn(Struct, frozen=True, kw_only=True):
 def take(most: int, busy: Mapping[int, int] | None = None) -> list[Turn]:
     """Take questions that are due, for as long as a lease lasts. The questions of a thread are answered in order.
 
-    `busy` has the number of questions that this process answers already for each workspace.
+    `busy` has the number of questions that this process answers already for each workspace. A row that another
+    transaction has locked is left for later.
     """
-    now, turns, counts = clock.shared(), list[Turn](), Counter(busy or {})
-    while len(turns) < most:
+    with transaction.atomic():
+        rows = _take_rows(most, busy or {})
+    # After the commit: a damaged row must not undo the take, or each round would meet it again.
+    return [turn for row in rows if (turn := _turn(row)) is not None]
+
+
+def _take_rows(most: int, busy: Mapping[int, int]) -> list[SlackQuestion]:
+    now, own, counts = clock.shared(), list[SlackQuestion](), Counter(busy)
+    while len(own) < most:
         full = [workspace for workspace, count in counts.items() if count >= OF_ONE]
-        room = most - len(turns)
+        room = most - len(own)
         related = ("workspace", "owner__tenant")
         rows = list(_due(now).exclude(workspace_id__in=full).select_related(*related)[:room])
         for row in rows:
-            if counts[row.workspace_id] >= OF_ONE or not _take(row, now):
-                continue
-            if (turn := _turn(row)) is not None:
+            if counts[row.workspace_id] < OF_ONE and _take(row, now):
                 counts[row.workspace_id] += 1
-                turns.append(turn)
+                own.append(row)
         if len(rows) < room:
             break
-    return turns
+    return own
 
 
 def _due(now: datetime) -> QuerySet[SlackQuestion]:
-    """Return the questions that may be taken, in the order in which they became due."""
+    """Lock the questions that may be taken, in the order in which they became due."""
     earlier = SlackQuestion.objects.filter(
         workspace_id=OuterRef("workspace_id"),
         channel=OuterRef("channel"),
@@ -92,7 +99,8 @@ def _due(now: datetime) -> QuerySet[SlackQuestion]:
         id__lt=OuterRef("id"),
         due_at__isnull=False,
     )
-    rows = SlackQuestion.objects.filter(~Exists(earlier), due_at__lte=now, workspace__disabled_at__isnull=True)
+    rows = SlackQuestion.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
+    rows = rows.filter(~Exists(earlier), due_at__lte=now, workspace__disabled_at__isnull=True)
     return rows.order_by("due_at", "pk")
 
 

@@ -18,7 +18,7 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.database.locks import LockRefused, pauses
-from tasks_app.database.work import LOCKED, Do
+from tasks_app.database.work import LOCKED, Do, DoSlowly
 from tasks_app.event_log import Append, Appended, Refresh
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, Task, Webhook
@@ -213,3 +213,23 @@ def test_waits_for_locks_are_short_and_idle_transactions_end() -> None:
         assert cursor.fetchone() == ("2s", "0")
         cursor.execute("select current_setting('idle_in_transaction_session_timeout')")
         assert cursor.fetchone() == ("30s",)
+
+
+@needs_row_locks
+def test_the_lane_of_all_writes_waits_for_no_lock(owner: Person) -> None:
+    """A row that no statement asks for without a wait is refused soon, and a new session knows that as well."""
+
+    def patience() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("select current_setting('lock_timeout')")
+            return str(cursor.fetchone()[0])
+
+    def leave() -> None:
+        connection.close()
+
+    for _ in range(2):
+        assert (bridge.do(Do(patience)), bridge.do(DoSlowly(patience)), patience()) == ("50ms", "2s", "2s")
+        bridge.do(Do(leave))
+    task_id = create_task(owner)
+    with lock_row("task", "id", task_id), pytest.raises(LockRefused):
+        bridge.do(Do(lambda: Task.objects.filter(pk=task_id).update(wants="")), patience=0)
