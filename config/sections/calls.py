@@ -20,9 +20,10 @@ A2A_KEEP_ALIVE_SECONDS = whole("A2A_KEEP_ALIVE_SECONDS", 75, 1, 86_400)
 """The longest time between two requests on a connection. A proxy in front should close its connections earlier, as
 nginx and most others do, after 60 s."""
 A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
-"""Connections of a process, never more than 80 % of its file descriptors. At the limit the connection is closed whose
-client has let the server wait longest, for a request, for its body or for the reading of an answer; if the server waits
-for none, a new one gets 503."""
+"""Connections of a process, never more than 80 % of its file descriptors beyond the first 128, which the process and
+its agents keep, or an eighth of them all where that is more. At the limit the connection is closed whose client has let
+the server wait longest, for a request, for its body or for the reading of an answer; if the server waits for none, a
+new one gets 503."""
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0, 0, 31_536_000)
 """The longest wait of a send, after which it answers with the task as it is. 0: it waits until the task ends or is
 interrupted."""

@@ -26,8 +26,12 @@ TINY_BYTES, MAX_TINY = 16, 1_024
 """The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
 MAX_UNREAD = 16_384
 """Bytes of a body above which reading stops until the application has taken them. One read may bring more."""
+KEPT_DESCRIPTORS = 128
+"""File descriptors that no connection may take. The process needs about 50, and agents open files and sockets."""
 DESCRIPTORS = 0.8
-"""The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
+"""The part of the other file descriptors that connections may take."""
+LEAST_DESCRIPTORS = 0.125
+"""The part of all file descriptors that connections may always take, so that a process with very few still answers."""
 RECEIVE_BUFFER = 32_768
 """Bytes of a connection that the kernel may hold before they are read. Linux doubles the number."""
 COMPLETE = "taskdesk.complete"
@@ -57,7 +61,8 @@ def max_connections() -> int:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return settings.A2A_CONNECTIONS
-    return max(1, min(settings.A2A_CONNECTIONS, int(descriptors * DESCRIPTORS)))
+    part = max((descriptors - KEPT_DESCRIPTORS) * DESCRIPTORS, descriptors * LEAST_DESCRIPTORS)
+    return max(1, min(settings.A2A_CONNECTIONS, int(part)))
 
 
 def count_connections() -> int:

@@ -129,6 +129,14 @@ async def sleeper(run: Run, seconds: float = 60.0, until: str = "") -> str:
 
 
 @agent
+async def opens(run: Run, until: str) -> str:
+    """Keeps a file open until another one exists."""
+    with Path(os.devnull).open(encoding="ascii"):  # noqa: ASYNC230  # it is there at once
+        await gate(until, 300)
+    return "closed"
+
+
+@agent
 async def chatty(run: Run, chunks: int = 1000, size: int = 16_384, pause: float = 0.0) -> AsyncIterator[Any]:
     """Talks a lot."""
     for place in range(chunks):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from tests.faults.attackers import ATTACKS, head
 from tests.faults.clients import PATIENCE, Client, client, closed, envelope, message
 from tests.faults.conftest import Start
-from tests.faults.nodes import KEY, ROOT, Node
+from tests.faults.nodes import AGENTS, KEY, ROOT, Node
 
 pytestmark = pytest.mark.fault
 MEGABYTE = 1_000_000
@@ -153,6 +154,38 @@ async def test_readers_who_stop_reading_are_cut(start: Start) -> None:
         assert taken >= 1_800_000
         for wire in wires:
             wire.close()
+
+
+FEW_DESCRIPTORS = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes a program that has as many file descriptors as macOS gives one."""
+
+
+async def test_agents_find_descriptors_beside_more_strangers_than_there_are(
+    nodes: list[Node], tmp_path: Path, migrated_file: Path
+) -> None:
+    node = Node(tmp_path / "data", "run", **AGENTS, A2A_HEADER_SECONDS="600")
+    nodes.append(node)
+    shutil.copy(migrated_file, node.folder)
+    node.command = [sys.executable, "-c", FEW_DESCRIPTORS, *node.command]
+    await node.start()
+    gate = tmp_path / "open"
+    async with client(node) as caller:
+        strangers = []
+        for _ in range(400):
+            wire = socket.create_connection(("127.0.0.1", node.port))
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            strangers.append(wire)
+        tasks = [await caller.send("opens", until=str(gate)) for _ in range(40)]
+        await caller.state(tasks[-1], "TASK_STATE_WORKING")
+        gate.touch()
+        for task_id in tasks:
+            await caller.state(task_id, "TASK_STATE_COMPLETED")
+    for wire in strangers:
+        wire.close()
 
 
 async def test_half_a_head_holds_nobody_up_when_descriptors_are_few(start: Start, tmp_path: Path) -> None:
