@@ -21,6 +21,7 @@ from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, in
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import KEY, Node, manage
 from tests.faults.outages import cut
+from tests.faults.rows import COPIES, fill
 from tests.support import servers
 
 pytestmark = pytest.mark.fault
@@ -181,36 +182,44 @@ async def test_a_database_that_is_read_only_is_waited_for_and_needs_no_restart(
             assert "result" in await answered(caller)
 
 
+async def test_runs_outlast_a_time_in_which_the_database_is_read_only(
+    start: Start, postgres_server: str, postgres: str, tmp_path: Path
+) -> None:
+    node = await start(DATABASE_URL=postgres)  # With the usual lease.
+    gates = [tmp_path / name for name in ("meanwhile", "after")]
+    async with client(node) as caller:
+        runs = [await caller.send("once", seconds=300, until=str(gate)) for gate in gates]
+        runs += [await caller.send("talks", words=3_000, until=str(gates[1]))]
+        runs += [await caller.send("remembers", until=str(gates[0]))]
+        runs += [await caller.send("maker", size=200_000, until=str(gates[0]))]
+        for task_id in runs:
+            await caller.state(task_id, "TASK_STATE_WORKING")
+        read_only(postgres_server, postgres, "on")
+        try:
+            cut(postgres)
+            gates[0].touch()
+            for words in ("its memory waits for the database", "Append failed: cannot"):
+                await node.logs(words)
+        finally:
+            read_only(postgres_server, postgres, "off")
+        await good(caller)
+        gates[1].touch()
+        for task_id in runs:
+            await caller.state(task_id, "TASK_STATE_COMPLETED")
+    for task_id in runs:
+        assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["completed"]
+    assert "without the database" in node.log, "they have waited"
+    assert "Traceback" not in node.log
+
+
 # --------------------------------------------------------------- rare lists
 
-MANY = """
-insert into tasks_app_task ({columns})
-select {values} from tasks_app_task t, generate_series(1, %s) n where t.id = %s
-"""
-CHANGED = {
-    "id": "'01900000-' || lpad(to_hex(n / 65536), 4, '0') || '-7000-8000-' || lpad(to_hex(n), 12, '0')",
-    "state": "case when n % 1000 = 7 then 'rejected' when n % 10 = 3 then 'failed' else 'completed' end",
-    "agent": "case when n % 1000 = 9 then 'rare' else 'echo' end",
-    "context_id": "case when n % 2 = 0 then 'here' else 'there-' || n end",
-    "status_at": "t.status_at - n * interval '1 second'",
-}
 RARE = [
     {"status": "TASK_STATE_REJECTED"},
     {"status": "TASK_STATE_CANCELED"},
     {"contextId": "here", "status": "TASK_STATE_REJECTED"},
     {"contextId": "nowhere"},
 ]
-
-
-def fill(database: str, task_id: str, rows: int) -> None:
-    """Copy a task so many times; the copies have no log, and are gone before the database is examined."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        names = "select column_name from information_schema.columns where table_name = 'tasks_app_task'"
-        columns = [name for (name,) in connection.execute(names)]
-        values = ", ".join(CHANGED.get(name, f"t.{name}").replace("%", "%%") for name in columns)
-        statement = MANY.format(columns=", ".join(columns), values=values)
-        connection.execute(statement.encode(), [rows, task_id])
-        connection.execute("vacuum analyze tasks_app_task")
 
 
 def percentiles(times: list[float]) -> str:
@@ -250,7 +259,7 @@ async def test_rare_lists_of_one_owner_leave_the_others_alone(
         ends = await asyncio.gather(*listing, return_exceptions=True)
     assert all(isinstance(end, asyncio.CancelledError) for end in ends), ends
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("delete from tasks_app_task where id like '01900000-%'")
+        connection.execute(COPIES)
     with capsys.disabled():
         lines = [f"{rows} tasks, {len(lists)} rare lists from 16 connections: p50, p99 {percentiles(lists)} ms"]
         lines += [f"  {name:8} {percentiles(calm[name])}, then {percentiles(meanwhile[name])} ms" for name in calm]
