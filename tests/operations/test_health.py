@@ -14,6 +14,7 @@ from tasks_app.models import Process
 from tasks_app.process.health import Latest, _report, find_lags, find_problems
 from tasks_app.runner.watchdog import Watchdog
 from tasks_app.upkeep.processes import process_row
+from tasks_app.upkeep.sweeps import sweeper
 from tests.conftest import Person
 from tests.operations.rows import creation
 from tests.support.hand import Hand
@@ -62,6 +63,14 @@ def test_a_process_beyond_help_says_so_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Watchdog, "helpless", "runner: no thread is left")
     report = async_to_sync(Latest(_report).latest)()
     assert (report.problems + report.lags).count("runner: no thread is left") == 1
+
+
+def test_a_process_that_no_longer_sweeps_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeper, "last", time.monotonic() - 60)
+    (reason,) = [reason for reason in async_to_sync(find_problems)() if reason.startswith("sweeper")]
+    assert reason == "sweeper: the last sweep was 60 s ago, one is due every 0.5 s"
+    monkeypatch.setattr(sweeper, "last", time.monotonic())
+    assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("sweeper")]
 
 
 def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
