@@ -247,6 +247,16 @@ async def test_a_retry_after_that_is_no_number_and_no_later_date_is_ignored(head
     assert fake.pauses == [0.1]
 
 
+async def test_a_handshake_that_is_refused_with_a_header_twice_is_reported() -> None:
+    twice = "Retry-After: 7\r\nRetry-After: 8\r\nContent-Type: a/b\r\nContent-Type: a/c\r\n"
+    async with faulty(written(f"HTTP/1.1 503 Unavailable\r\n{twice}Content-Length: 0")) as server:
+        interface = Interface(url=server.url.replace("http", "ws"), binding=SOCKET, version="1.0")
+        async with Client("", interface=interface, retries=Retries(times=0)) as client:
+            with pytest.raises(errors.Unavailable) as caught:
+                await client.get_task("t")
+    assert caught.value.retry_after == 7
+
+
 # ------------------------------------------------------------------ frames
 
 

@@ -149,9 +149,10 @@ class WebSocket:
         response = error.response
         if response.status_code == 401:
             self.http.refused(headers)
-        wait = seconds_until(response.headers.get("Retry-After"), self.http.clock)
-        media = response.headers.get("Content-Type", "")
-        answer = Answer(response.status_code, media, bytes(response.body or b""), wait)
+        # `get` raises an error for a header that is there twice.
+        wishes, media = (response.headers.get_all(name) for name in ("Retry-After", "Content-Type"))
+        wait = seconds_until(wishes[0] if wishes else None, self.http.clock)
+        answer = Answer(response.status_code, media[0] if media else "", bytes(response.body or b""), wait)
         envelope = refusals.in_envelope(answer)
         if envelope is not None and envelope.get("error") is not None:
             return refusals.of_rpc(envelope["error"], answer, self.where)
