@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from oauth2_provider.models import AccessToken, Grant, RefreshToken, redirect_to_uri_allowed
@@ -100,10 +101,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
     # ---------------------------------------------------------------- codes
 
     def _create_authorization_code(self, request: Any, code: dict[str, str], expires: Any = None) -> Any:
-        """Store the digest of a code, and record who approved it."""
+        """Store the digest of a code, and record who approved it. Raises AccessDeniedError if the operator has lost the
+        access to the admin, or got a new password, since the request began."""
         resources = getattr(request, "resource", None) or []
         self._validate_resource_uris(request, resources)
         with transaction.atomic():
+            # Either deletes the codes that are stored. The lock keeps it from missing this one.
+            user = User.objects.select_for_update(no_key=True).get(pk=request.user.pk)
+            if not is_operator(user) or user.password != request.user.password:
+                raise errors.AccessDeniedError(request=request)
             after = {"scopes": " ".join(request.scopes), "redirect_uri": request.redirect_uri}
             record_acts(request.headers[APPROVER], "approve", Change(request.client, {}, after))
             return Grant.objects.create(

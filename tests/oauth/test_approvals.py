@@ -1,9 +1,13 @@
 """The end of approvals: with the access of their operator to the admin, and with the operator's password."""
 
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.conftest import until
@@ -51,6 +55,72 @@ def test_an_approval_ends_with_the_password_of_its_operator(
     assert not is_active(site, token["access_token"])
     assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
     assert refused(exchange(site, codes[1])) == (400, "invalid_grant")
+
+
+def test_no_approval_outlives_a_password_that_is_set_meanwhile(site: Site) -> None:
+    user = site.command("make", "slow", "--role", "administrator", "--all-tenants", noun="users")
+    with httpx.Client(base_url=site.url, timeout=30, verify=NO_TLS) as client, ThreadPoolExecutor(1) as pool:
+        browser = Browser(client, user["password"])
+        assert "code" in query_of(browser.approve(address(site), "slow"))
+        with changing(site, f"update auth_user set password = 'another' where id = {user['id']}"):  # noqa: S608
+            approval = pool.submit(browser.approve, address(site), "slow")
+            wait([approval], 3)
+        answer = approval.result()
+    assert "code=" not in answer.headers.get("Location", "")
+
+
+@contextmanager
+def changing(site: Site, statement: str) -> Iterator[None]:
+    """Change rows of the server's database in a transaction that ends with the block."""
+    database = site.server.database
+    if "://" in database:
+        with psycopg.connect(database) as connection:
+            connection.execute(statement)
+            yield
+        return
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("begin immediate")
+        connection.execute(statement)
+        yield
+        connection.execute("commit")
+
+
+REFRESHED_MEANWHILE = """
+    insert into oauth2_provider_accesstoken
+        (token, token_checksum, user_id, application_id, expires, scope, resource, created, updated)
+        select '', 'late', user_id, application_id, expires, scope, resource, created, updated
+        from oauth2_provider_accesstoken where id = old.access_token_id;
+    insert into oauth2_provider_refreshtoken
+        (token, token_checksum, user_id, application_id, access_token_id, resource, created, updated)
+        select '', 'late', user_id, application_id, id, resource, created, updated
+        from oauth2_provider_accesstoken where token_checksum = 'late';
+"""
+"""Statements that store what another request gets for a refresh token at the moment at which that is deleted."""
+
+
+def test_tokens_that_another_request_gets_meanwhile_end_with_the_password(site: Site) -> None:
+    user = site.command("make", "late", "--role", "administrator", "--all-tenants", noun="users")
+    with httpx.Client(base_url=site.url, timeout=30, verify=NO_TLS) as client:
+        exchange(site, query_of(Browser(client, user["password"]).approve(address(site), "late"))["code"])
+    on_postgres, table = "://" in site.server.database, "oauth2_provider_refreshtoken"
+    if on_postgres:
+        site.server.execute(
+            "create function refresh() returns trigger language plpgsql as "
+            f"$$ begin {REFRESHED_MEANWHILE} return null; end $$; create trigger meanwhile after delete on {table} "
+            "for each row when (old.token_checksum <> 'late') execute function refresh()"
+        )
+    else:
+        site.server.execute(
+            f"create trigger meanwhile after delete on {table} when old.token_checksum <> 'late' "
+            f"begin {REFRESHED_MEANWHILE} end"
+        )
+    try:
+        site.command("password", "late", noun="users")
+    finally:
+        site.server.execute(f"drop trigger meanwhile{f' on {table}' if on_postgres else ''}")
+    for table in ("accesstoken", "refreshtoken"):
+        query = f"select count(*) from oauth2_provider_{table} where user_id = {user['id']}"  # noqa: S608
+        assert site.server.rows(query) == [(0,)]
 
 
 def test_an_approval_does_not_come_back_with_its_operator(site: Site, browser: Browser) -> None:
