@@ -22,7 +22,6 @@ from tasks_app.limits.rates import LEAST_COST, SEND_COST
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
 from tasks_app.oauth.entries import ISSUE, REUSE, REVOKE, record
-from tasks_app.oauth.expiry import forget_expired
 from tasks_app.oauth.limits import spend
 from tasks_app.oauth.resources import agent_of
 from tasks_app.oauth.scheme import is_operator
@@ -177,7 +176,6 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
                     raise Reused
                 self._save_bearer_token(token, request)
                 record(request, ISSUE)
-                forget_expired(request.client)
         except Reused:
             _end_family(request, instance.token_family, request.client)
             raise errors.InvalidGrantError(request=request) from None
