@@ -24,8 +24,9 @@ FRESH_SECONDS = 600.0
 """The age at which keys are fetched again while they are used. A key that the issuer has removed works no longer."""
 PAUSE_SECONDS = 10.0
 """The shortest time between two fetches."""
-ABSENT_SECONDS = 300.0
-"""Seconds for which a name that a fetch did not find is refused."""
+ABSENT_SECONDS = 30.0
+"""Seconds for which a name that a fetch did not find is refused without another fetch. They are few, because the name
+may be that of the issuer's next key, which a token showed before the issuer published it."""
 LAST_SECONDS = 86_400.0
 """Seconds for which the last keys are used while the issuer is away."""
 FETCH_SECONDS = 10.0

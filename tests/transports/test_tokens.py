@@ -3,6 +3,7 @@
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import jwt
@@ -198,6 +199,25 @@ def test_a_key_that_the_issuer_removed_is_forgotten_in_time(
             await keys.authenticate(Evidence("oidc", token), str)
 
     async_to_sync(in_one_loop)()
+
+
+def test_a_key_that_was_asked_for_too_early_is_found_half_a_minute_later(
+    issuer: LocalIssuer, account: ServiceAccount, monkeypatch: Any
+) -> None:
+    moments = [1_000.0]
+    monkeypatch.setattr(issuer_keys, "time", SimpleNamespace(monotonic=lambda: moments[0]))
+    assert recognised(issuer.token())
+    moments[0] += 20
+    # Anybody may send such a token before the issuer publishes its next key.
+    assert posted(f"Bearer {issuer.token(header={'kid': 'next'})}").status_code == 401
+    issuer.keys["next"] = issuer.keys[issuer.newest]
+    issuer.newest = "next"
+    moments[0] += 20
+    assert posted(f"Bearer {issuer.token()}").status_code == 401
+    assert issuer.fetches == 2
+    moments[0] += 11
+    assert posted(f"Bearer {issuer.token()}").status_code == 200
+    assert issuer.fetches == 3
 
 
 def test_a_thousand_unknown_keys_lead_to_one_fetch(issuer: LocalIssuer, account: ServiceAccount) -> None:
