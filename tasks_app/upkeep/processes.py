@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import orjson
+from django.db import transaction
 from django.db.models import Max
 
 from tasks_app import __version__, clock, counters
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import Exchange, Process
+from tasks_app.operators.audit import Change, Operator, record_acts
 
 GAP = timedelta(days=3)
 """The longest time without a write that needs no explanation. After a longer one the clock may be ahead."""
@@ -149,19 +151,21 @@ def clock_doubts() -> list[str]:
 trouble_sources.append(clock_doubts)
 
 
-def confirm_clock(operator: str) -> Process:
-    """Record that an operator has confirmed the clock. Deleting goes on with the next sweep."""
+def confirm_clock(by: Operator) -> Process:
+    """Store that an operator has confirmed the clock, and record the act. Deleting goes on with the next sweep."""
     now = clock.now()
-    Process.objects.filter(steady_at__gt=now).update(steady_at=None)
-    row, _ = Process.objects.update_or_create(
-        name=f"operator:{operator[:50]}",
-        defaults={
-            "role": "operator",
-            "version": __version__,
-            "started_at": now,
-            "seen_at": now,
-            "ended_at": now,
-            "steady_at": now,
-        },
-    )
+    with transaction.atomic():
+        Process.objects.filter(steady_at__gt=now).update(steady_at=None)
+        row, _ = Process.objects.update_or_create(
+            name=f"operator:{by.name[:50]}",
+            defaults={
+                "role": "operator",
+                "version": __version__,
+                "started_at": now,
+                "seen_at": now,
+                "ended_at": now,
+                "steady_at": now,
+            },
+        )
+        record_acts(by, "confirm clock", Change(row))
     return row

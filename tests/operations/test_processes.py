@@ -13,7 +13,8 @@ import tasks_app
 from tasks_app import clock
 from tasks_app.database.sql import on_postgres
 from tasks_app.ids import uuid7, uuid7_at
-from tasks_app.models import Exchange, Process
+from tasks_app.models import Act, Exchange, Process
+from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.upkeep import processes, routine
 from tasks_app.upkeep.processes import ProcessRow, clock_doubts, confirm_clock
 from tasks_app.upkeep.routine import Routine
@@ -21,6 +22,7 @@ from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 DAY = 86_400
+ANN = Operator("ann", COMMAND)
 REAL = time.time_ns
 
 
@@ -142,9 +144,22 @@ def test_rows_from_the_future_make_the_clock_doubtful_until_it_is_confirmed() ->
     processes.process_row.write()
     (sentence,) = clock_doubts()
     assert "still to come" in sentence
-    confirm_clock("ann")
+    confirm_clock(ANN)
     processes.process_row.write()
     assert clock_doubts() == []
+
+
+def test_a_clock_is_confirmed_with_its_act_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(processes, "record_acts", die)
+    with pytest.raises(ZeroDivisionError):
+        confirm_clock(ANN)
+    assert not Process.objects.filter(role="operator").exists()
+    monkeypatch.undo()
+    assert confirm_clock(ANN).role == "operator"
+    assert list(Act.objects.values_list("operator", "verb")) == [("ann", "confirm clock")]
 
 
 def test_records_are_the_memory_where_there_is_no_row() -> None:

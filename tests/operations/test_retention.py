@@ -30,6 +30,7 @@ from tasks_app.models import (
     Task,
     Webhook,
 )
+from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.upkeep import deletion
 from tasks_app.upkeep import retention as module
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
@@ -305,7 +306,7 @@ def test_a_purge_that_is_interrupted_is_an_act_too(owner: Person, monkeypatch: p
 def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
     fill(owner, 1, 31 * DAY)
     fill(owner, 1, 8 * DAY)
-    confirm_clock("ann")
+    confirm_clock(Operator("ann", COMMAND))
     assert of(purged(), "deleted") == dict.fromkeys(ROW_KINDS, 0) | {
         "message_ids": 2,
         "tickets": 2,

@@ -9,7 +9,6 @@ from tasks_app.management.arguments import add_limit, add_operator, read_operato
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Process
 from tasks_app.operators import columns
-from tasks_app.operators.audit import Change, record_acts
 from tasks_app.upkeep import processes
 
 
@@ -25,8 +24,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["clock_is_right"]:
-        process = processes.confirm_clock(options["operator"])
-        record_acts(read_operator(options), "confirm clock", Change(process))
+        processes.confirm_clock(read_operator(options))
     for row in printer.limit_rows(Process.objects.order_by("-seen_at").values(*columns.PROCESS), options["limit"]):
         printer.print_line(row | {"troubles": orjson.loads(row["troubles"])})
 
