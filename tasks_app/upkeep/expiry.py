@@ -1,12 +1,13 @@
 """Tasks that have waited too long: for a worker that has their agent, or for an answer from their caller."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a.scribe import Scribe
 from a2a.states import INTERRUPTED, TaskState
@@ -16,12 +17,54 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import DoApart
 from tasks_app.event_log import Append, change
 from tasks_app.ids import uuid7
-from tasks_app.models import Task
+from tasks_app.models import Principal, Task
 from tasks_app.upkeep.appending import append_alone
 
 log = logging.getLogger(__name__)
 BATCH = 50
 """Tasks that one sweep ends for each of the two reasons."""
+OWNERS = 1_000
+"""Owners that one sweep looks at, while more tasks than BATCH are overdue."""
+
+
+class Turns:
+    """The turns of owners whose tasks are ended for one reason: those of one owner do not delay those of another."""
+
+    def __init__(self) -> None:
+        self.place = 0
+        """The id of the last owner that was looked at."""
+
+    def take(self, rows: QuerySet[Task], states: Sequence[str]) -> list[Task]:
+        """Return BATCH rows in these states at most: all if there are no more, else an equal share for each of the
+        next owners who have any, and then others."""
+        first = list(rows.filter(state__in=states)[:BATCH])
+        if len(first) < BATCH:
+            return first
+        late = self._find_owners(rows, states)
+        shares = [task for owner in late for task in _oldest(rows.filter(owner=owner), states, BATCH // len(late))]
+        return list({task.id: task for task in (*shares, *first)}.values())[:BATCH]
+
+    def _find_owners(self, rows: QuerySet[Task], states: Sequence[str]) -> list[int]:
+        """Return the next owners with such rows, BATCH at most, of the next OWNERS."""
+        theirs = rows.order_by().filter(owner=OuterRef("pk"))
+        is_late = reduce(or_, (Exists(theirs.filter(state=state)) for state in states))
+        owners = Principal.objects.filter(pk__gt=self.place).order_by("pk").annotate(is_late=is_late)
+        page = list(owners.values_list("pk", "is_late")[:OWNERS])
+        late = [owner for owner, is_late in page if is_late]
+        if len(late) > BATCH:
+            self.place = late[BATCH - 1]
+        else:
+            self.place = page[-1][0] if len(page) == OWNERS else 0
+        return late[:BATCH]
+
+
+def _oldest(rows: QuerySet[Task], states: Sequence[str], most: int) -> list[Task]:
+    """Return rows of one owner, each state by itself: so the index by owner and state has them in order."""
+    return [task for state in states for task in rows.filter(state=state).order_by("status_at")[:most]][:most]
+
+
+turns_of_workers, turns_of_answers = Turns(), Turns()
+"""The turns for tasks that no worker has claimed, and for those without an answer."""
 
 
 def expire() -> int:
@@ -53,11 +96,11 @@ def _fail_without_claim(now: datetime) -> Iterator[Append]:
     before = now - timedelta(hours=hours)
     waiting = Task.objects.filter(
         Q(not_before=None) | Q(not_before__lt=before),
-        state=TaskState.SUBMITTED.value,
         created_at__lt=before,
         status_at__lt=before,
     )
-    for task in waiting.only("id", "context_id", "state", "agent", "queue")[:BATCH] if hours else ():
+    waiting = waiting.only("id", "context_id", "state", "agent", "queue")
+    for task in turns_of_workers.take(waiting, [TaskState.SUBMITTED.value]) if hours else ():
         sentence = (
             f"No worker has begun this task within {hours:g} hours. Its agent is {task.agent}, its queue {task.queue}: "
             f"either no running process has this agent and serves this queue, or all of them were busy."
@@ -68,9 +111,9 @@ def _fail_without_claim(now: datetime) -> Iterator[Append]:
 def _cancel_without_answer(now: datetime) -> Iterator[Append]:
     """Yield appends for tasks whose agent asked a question and got no answer."""
     days = settings.A2A_ANSWER_DAYS
-    states = [state.value for state in INTERRUPTED]
-    rows = Task.objects.filter(state__in=states, status_at__lt=now - timedelta(days=days)).order_by("status_at")
-    for task in rows.only("id", "context_id", "state")[:BATCH] if days else ():
+    rows = Task.objects.filter(status_at__lt=now - timedelta(days=days)).order_by("status_at")
+    rows = rows.only("id", "context_id", "state")
+    for task in turns_of_answers.take(rows, [state.value for state in INTERRUPTED]) if days else ():
         yield _end(task, TaskState.CANCELED, f"The agent asked, and no answer came within {days:g} days.", now)
 
 

@@ -96,6 +96,64 @@ def test_one_that_is_answered_at_that_moment_goes_on(
     assert Task.objects.get().state == "working"
 
 
+def asked(owner: Person, key: str) -> str:
+    """Return the id of a task whose agent has asked."""
+    task_id = submitted(owner, key, agent="tries-twice")
+    (read,) = claim(wish())
+    append_many([addition(read.document.id, status(TaskState.INPUT_REQUIRED, "Well?"), fence=read.fence)])
+    return task_id
+
+
+@pytest.mark.parametrize(("begin", "over"), [(submitted, "failed"), (asked, "canceled")], ids=["waiting", "asked"])
+def test_owners_with_overdue_tasks_take_turns(
+    owner: Person,
+    colleague: Person,
+    stranger: Person,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    expire_after: Later,
+    begin: Callable[[Person, str], str],
+    over: str,
+) -> None:
+    settings.A2A_QUEUE_HOURS, settings.A2A_ANSWER_DAYS = 24, 30
+    monkeypatch.setattr(expiry, "BATCH", 4)
+    for who, number in ((owner, 9), (colleague, 2), (stranger, 2)):
+        for place in range(number):
+            begin(who, f"k{place}")
+
+    def ended() -> list[int]:
+        people = (owner, colleague, stranger)
+        return [Task.objects.filter(owner_id=who.caller.owner_id, state=over).count() for who in people]
+
+    assert expire_after(31 * 24) == 4
+    assert ended()[1:] == [1, 1]
+    assert expire_after(31 * 24) == 4
+    assert (ended(), expire_after(31 * 24), ended()) == ([4, 2, 2], 4, [8, 2, 2])
+
+
+@pytest.mark.parametrize("page", [2, 1_000])
+def test_owners_beyond_one_sweep_have_their_turn_in_the_next(
+    owner: Person,
+    colleague: Person,
+    stranger: Person,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    expire_after: Later,
+    page: int,
+) -> None:
+    settings.A2A_QUEUE_HOURS = 24
+    monkeypatch.setattr(expiry, "BATCH", 2)
+    monkeypatch.setattr(expiry, "OWNERS", page)
+    monkeypatch.setattr(expiry, "turns_of_workers", expiry.Turns())
+    people = (owner, colleague, stranger)
+    for who in people:
+        for place in range(3):
+            submitted(who, f"k{place}")
+    assert [expire_after(25) for _ in range(3)] == [2, 2, 2]
+    ended = [Task.objects.filter(owner_id=who.caller.owner_id, state="failed").count() for who in people]
+    assert ended == [2, 2, 2]
+
+
 def test_nothing_expires_where_the_settings_are_zero(owner: Person, settings: Any, expire_after: Later) -> None:
     settings.A2A_QUEUE_HOURS = settings.A2A_ANSWER_DAYS = 0
     submitted(owner)
