@@ -1,4 +1,4 @@
-"""The places of a sync quick agent, one for each of its threads. Owners whose calls wait for one take turns."""
+"""Places for calls, such as one for each thread of a sync quick agent. Owners whose calls wait for one take turns."""
 
 import asyncio
 import threading
@@ -20,17 +20,17 @@ class Places:
     def __init__(self, number: int) -> None:
         self.lock = threading.Lock()
         self.free = number
-        self.waiting: OrderedDict[int, deque[Future[None]]] = OrderedDict()
-        """The waiting calls of each owner, by its id, in the order of turns. Some may have given up."""
+        self.waiting: OrderedDict[int | str, deque[Future[None]]] = OrderedDict()
+        """The waiting calls of each owner, by its id or name, in the order of turns. Some may have given up."""
 
-    async def take(self, owner_id: int, seconds: float) -> None:
-        """Take a place, or wait for one for so many seconds. Raises NoPlace after them."""
+    async def take(self, owner: int | str, seconds: float | None) -> None:
+        """Take a place, or wait for one for so many seconds; None waits without a limit. Raises NoPlace after them."""
         with self.lock:
             if self.free:
                 self.free -= 1
                 return
             call = Future[None]()
-            self.waiting.setdefault(owner_id, deque()).append(call)
+            self.waiting.setdefault(owner, deque()).append(call)
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.wrap_future(call)
@@ -54,8 +54,8 @@ class Places:
 
     def _next(self) -> Future[None]:
         """Return the first call of the owner whose turn it is, and put the owner at the end."""
-        owner_id, calls = self.waiting.popitem(last=False)
+        owner, calls = self.waiting.popitem(last=False)
         call = calls.popleft()
         if calls:
-            self.waiting[owner_id] = calls
+            self.waiting[owner] = calls
         return call

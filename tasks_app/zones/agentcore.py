@@ -33,8 +33,8 @@ class AgentCore:
         options = Config(connect_timeout=5, read_timeout=SECONDS, retries={"total_max_attempts": 1})
         return boto3.client("bedrock-agentcore", region_name=self.arn.split(":")[3], config=options)
 
-    async def carry(self, body: bytes) -> bytes:
-        return await call_in_thread(self._invoke, body)
+    async def carry(self, body: bytes, owner: str = "") -> bytes:
+        return await call_in_thread(self._invoke, body, owner)
 
     def _invoke(self, body: bytes) -> bytes:
         from botocore.exceptions import BotoCoreError, ClientError

@@ -5,13 +5,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from tasks_app.runner.places import Places
+
 SECONDS = 30.0
 """The most time for one call."""
 PATIENCE = 0.25
 """Seconds that a call waits for an outcome. A quick one needs no second call, and a slow text begins soon enough."""
 
-THREADS = ThreadPoolExecutor(32, thread_name_prefix="zone")
+SLOTS = 32
+THREADS = ThreadPoolExecutor(SLOTS, thread_name_prefix="zone")
 """The threads of calls that block. All agents of a loop share asyncio's default executor, which also looks names up."""
+PLACES = Places(SLOTS)
+"""The places of these threads, for which owners take turns."""
 
 
 class NoAnswer(Exception):
@@ -28,10 +33,18 @@ class Carrier(Protocol):
     patience: float
     """The most seconds that a call may wait there for an outcome; 0 if calls are taken one after another."""
 
-    async def carry(self, body: bytes) -> bytes:
-        """Return the body of the answer to a call. Raises NoAnswer and Untrusted."""
+    async def carry(self, body: bytes, owner: str = "") -> bytes:
+        """Return the body of the answer to a call of an owner. Raises NoAnswer and Untrusted."""
 
 
-async def call_in_thread(function: Callable[[bytes], bytes], body: bytes) -> bytes:
-    """Return the answer of a function that blocks. Calls that find no thread wait in order."""
-    return await asyncio.get_running_loop().run_in_executor(THREADS, function, body)
+async def call_in_thread(function: Callable[[bytes], bytes], body: bytes, owner: str) -> bytes:
+    """Return the answer of a function that blocks. Owners whose calls find no thread take turns."""
+    places = PLACES
+    await places.take(owner, None)
+    try:
+        work = THREADS.submit(function, body)
+    except BaseException:
+        places.give_back()
+        raise
+    work.add_done_callback(lambda _: places.give_back())
+    return await asyncio.wrap_future(work)

@@ -27,15 +27,16 @@ WORDS = 300
 """Characters of an error of the execution zone that a caller sees."""
 
 
-async def call(carrier: Carrier, method: str, params: Json, rpc_id: str) -> Json:
-    """Return the result of a call. It is sent again while no answer comes, and its key keeps it from being done twice.
+async def call(carrier: Carrier, method: str, params: Json, rpc_id: str, owner: str = "") -> Json:
+    """Return the result of an owner's call.
 
+    It is sent again while no answer comes, and its key keeps it from being done twice.
     Raises Retry for an error that may pass, and Failure for any other.
     """
     body = orjson.dumps({"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params})
     for attempt in range(TRIES):
         try:
-            return result_of(await carrier.carry(body), rpc_id)
+            return result_of(await carrier.carry(body, owner), rpc_id)
         except Untrusted as problem:
             log.error("no call was sent to the execution zone: %s", problem)
             raise Failure("The execution zone has no certificate that this deployment trusts.") from None

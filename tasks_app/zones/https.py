@@ -32,7 +32,7 @@ class Https:
         self.headers = UNCOMPRESSED | {"Content-Type": "application/json"}
         self.headers |= {"Authorization": f"Bearer {key}"} if key else {}
 
-    async def carry(self, body: bytes) -> bytes:
+    async def carry(self, body: bytes, owner: str = "") -> bytes:
         """Bring a call, within SECONDS: the limits of the client are for each read, so an answer that comes byte by
         byte would run into none."""
         try:

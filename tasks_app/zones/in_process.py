@@ -39,7 +39,7 @@ class InProcess:
     def __init__(self, key: str) -> None:
         self.key = key
 
-    async def carry(self, body: bytes) -> bytes:
+    async def carry(self, body: bytes, owner: str = "") -> bytes:
         """Return the answer. Calls are performed on the loop of the doors, where the readers of tasks are."""
         work = answer(body, self.key, "in-process")
         loop = readers.loop

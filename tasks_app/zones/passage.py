@@ -47,6 +47,8 @@ class Passage:
         self.carrier = carrier()
         self.facts: Json = (run.metadata or {}).get(MARK, {})
         self.correlation_id = str(self.facts.get("correlation_id") or run.task_id)
+        self.owner = f"{run.caller.tenant}/{run.caller.name}"
+        """The owner of the run, who takes turns with others where calls wait."""
         self.text = ""
         """The text so far."""
 
@@ -94,7 +96,7 @@ class Passage:
         ends, pause = monotonic() + PATIENCE, FIRST_REFUSED
         while True:
             try:
-                return await call(self.carrier, method, params, self.correlation_id)
+                return await call(self.carrier, method, params, self.correlation_id, self.owner)
             except Retry as refusal:
                 if refusal.after is None:
                     raise

@@ -78,8 +78,8 @@ class Queue:
     def __init__(self, url: str, secret: str, key: str) -> None:
         self.url, self.cipher, self.key = url, cipher_of(secret), key
 
-    async def carry(self, body: bytes) -> bytes:
-        return await call_in_thread(self._ask, body)
+    async def carry(self, body: bytes, owner: str = "") -> bytes:
+        return await call_in_thread(self._ask, body, owner)
 
     def _ask(self, body: bytes) -> bytes:
         answers: list[bytes] = []

@@ -220,7 +220,7 @@ class Script:
         self.answers = list(answers)
         self.bodies: list[bytes] = []
 
-    async def carry(self, body: bytes) -> bytes:
+    async def carry(self, body: bytes, owner: str = "") -> bytes:
         self.bodies.append(body)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):

@@ -17,6 +17,7 @@ from tasks_app.database.rows import SECRETS
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import IdempotencyKey
 from tasks_app.zones import registration
+from tasks_app.zones.in_process import InProcess
 from tests.conftest import PATIENCE, Person, person
 from tests.operations.asking import message, sent
 from tests.support.hand import Hand
@@ -56,6 +57,19 @@ def test_one_question_travels_through_both_zones(owner: Person) -> None:
     calls = models.Exchange.objects.filter(rpc_id="corr-7", method="execute_task").order_by("id")
     assert [call.door for call in calls] == ["zone", "in-process"]
     assert {row.task_id for row in models.Usage.objects.filter(correlation_id="corr-7")} == {outer.id, inner.id}
+
+
+def test_each_call_names_the_owner_of_its_run(owner: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, carry = list[str](), InProcess.carry
+
+    async def note(carrier: InProcess, body: bytes, owner: str = "") -> bytes:
+        names.append(owner)
+        return await carry(carrier, body, owner)
+
+    monkeypatch.setattr(InProcess, "carry", note)
+    for who in (owner, stranger):
+        answers(who)
+    assert list(dict.fromkeys(names)) == [f"{who.caller.tenant}/{who.caller.name}" for who in (owner, stranger)]
 
 
 def test_an_answer_that_comes_after_days_goes_to_the_task_that_asked(owner: Person, settings: Any) -> None:
