@@ -82,6 +82,13 @@ def test_since_includes_its_own_moment(owner: Person) -> None:
     assert page(ask(owner, ListTasks(since=at + timedelta(milliseconds=1)))) == []
 
 
+def test_a_list_at_the_address_of_an_agent_has_its_tasks_also_if_it_is_gone(owner: Person) -> None:
+    (task_id,) = create_tasks(owner, 1)
+    Task.objects.update(agent="gone")
+    assert page(ask(owner, ListTasks(), agent="gone")) == [task_id]
+    assert page(ask(owner, ListTasks(), agent="nobody")) == []
+
+
 def test_artifacts_are_shown_only_when_asked_for(owner: Person) -> None:
     create_tasks(owner, 1)
     (plain,), (full,) = ask(owner, ListTasks()).tasks, ask(owner, ListTasks(include_artifacts=True)).tasks
