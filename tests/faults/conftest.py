@@ -39,10 +39,13 @@ def examined(request: pytest.FixtureRequest, url: str) -> list[str]:
     expected = request.node.get_closest_marker("finds")
     words = expected.args if expected else ()
     deadline = time.monotonic() + PATIENCE
-    files = request.node.funcargs["tmp_path"].glob("*/secret.key")
-    keys = [SHARED["SECRET_KEY"], *(file.read_text(encoding="utf-8").strip() for file in files)]
+    folder = request.node.funcargs["tmp_path"]
+    keys = [SHARED["SECRET_KEY"], *(file.read_text(encoding="utf-8").strip() for file in folder.glob("*/secret.key"))]
+    folders = [str(files) for files in (*folder.glob("*/files"), folder / "files")]
     while True:
-        found = [finding for finding in examiner.findings(url, keys) if not any(word in finding for word in words)]
+        found = [
+            finding for finding in examiner.findings(url, keys, folders) if not any(word in finding for word in words)
+        ]
         passing = [finding for finding in found if finding.startswith("process: ")]
         if not passing or passing != found or time.monotonic() > deadline:
             return found
