@@ -51,17 +51,16 @@ class Advance:
             self.loop.call_soon_threadsafe(self.leave, spent)
 
     def leave_in_doubt(self, key: KeyRow, spent: int) -> None:
-        """Note the end of a call that may have stored its task or reply under the key or not. Any thread may call
-        this."""
+        """Note the end of a call that may have stored its task or reply under the key or not. Any thread may call this.
 
-        def look(done: "Future[KeyTarget | None]") -> None:
-            target = None if done.exception() else done.result()
+        The call is in doubt because the database is away, perhaps. The look then waits until it is back.
+        """
+
+        def note(target: KeyTarget | None) -> None:
             is_own = isinstance(target, KeyTarget) and (target.task_id, target.reply_id) == (key.task_id, key.turn_id)
             self.leave_elsewhere(0 if is_own else spent)
 
-        future: Future[KeyTarget | None] = Future()
-        future.add_done_callback(look)
-        bridge.put(FindKeyLast(owner_id=key.owner_id, key=key.key), future)
+        insist(FindKeyLast(owner_id=key.owner_id, key=key.key), note)
 
     def end(self) -> None:
         """Lend no more of it."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import OperationalError
 
 from a2a.errors import Unavailable
 from a2a.money import MICRO
 from a2a.requests import CancelTask, SendMessage
 from a2a.types import Message
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import CreateSettled, Lend, Reserve
+from tasks_app.event_log import CreateAdvanced, CreateSettled, FindKeyLast, Lend, Reserve
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
 from tasks_app.models import Budget, Reservation, Task
@@ -204,3 +205,39 @@ def test_a_call_whose_advance_was_given_back_meanwhile_is_charged_and_holds_noth
     end()
     assert [amounts(budget) for budget in budgets] == [(0, 0.875)] * len(budgets)
     assert not Reservation.objects.exists()
+
+
+@pytest.mark.parametrize(("text", "spent"), [("0.5", 0.75), ("0.125 reply", 0.375)])
+def test_a_call_whose_database_goes_away_with_its_commit_is_charged_once(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, text: str, spent: float
+) -> None:
+    budget = limit(owner, 1000)
+    store, find = CreateAdvanced.do_many.__func__, FindKeyLast.do_many.__func__  # type: ignore[attr-defined]
+    commits, looks = list[Any](), list[Any]()
+
+    def commit(cls: Any, items: Any) -> Any:
+        if not commits:
+            commits.append(store(cls, items))
+        raise OperationalError("the database is away")
+
+    def look(cls: Any, items: Any) -> Any:
+        looks.append(items)
+        if len(looks) < 4:
+            raise OperationalError("the database is away")
+        return find(cls, items)
+
+    monkeypatch.setattr(CreateAdvanced, "do_many", classmethod(commit))
+    monkeypatch.setattr(FindKeyLast, "do_many", classmethod(look))
+
+    async def act() -> None:
+        await _get_advance(owner)
+        (advance,) = advances.current.values()
+        with pytest.raises(OperationalError):
+            await _send(owner, message(text))
+        async with asyncio.timeout(PATIENCE):
+            while advance.calls:  # noqa: ASYNC110  # the news comes from the thread of a lane
+                await asyncio.sleep(0.01)
+
+    async_to_sync(act)()
+    end()
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, spent), False)
