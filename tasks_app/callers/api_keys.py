@@ -20,9 +20,14 @@ def digests_of(evidence: Evidence) -> tuple[str, ...]:
 
 async def prove(evidence: Evidence) -> FindCaller:
     """Return the work item that finds the caller of an API key. Raises InvalidKey."""
-    if isinstance(evidence.secret, str) and len(evidence.secret) > LONGEST:
+    if refutes(evidence):
         raise InvalidKey
     return FindCaller(digests_of(evidence))
+
+
+def refutes(evidence: Evidence) -> bool:
+    """Return whether a key is longer than any key."""
+    return isinstance(evidence.secret, str) and len(evidence.secret) > LONGEST
 
 
 def _read_bearer(meta: Mapping[str, Any]) -> Evidence | None:
@@ -42,6 +47,7 @@ BEARER = Scheme(
     challenge="Bearer",
     read=_read_bearer,
     prove=prove,
+    refutes=refutes,
 )
 HEADER = Scheme(
     name="key",
@@ -50,4 +56,5 @@ HEADER = Scheme(
     substitute="X-API-Key",
     read=_read_header,
     prove=prove,
+    refutes=refutes,
 )

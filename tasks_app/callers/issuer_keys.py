@@ -79,6 +79,16 @@ class KeySource:
             self.absent[kid] = time.monotonic() + ABSENT_SECONDS
         raise InvalidKey
 
+    def find_known(self, kid: str, algorithm: str) -> PyJWK | None:
+        """Return the key of a token as far as it is known; None if the issuer has to be asked. Raises InvalidKey if it
+        is not asked for this name at the moment."""
+        now = time.monotonic()
+        if now - self.fetched_at < LAST_SECONDS and (key := self.keys.get((kid, algorithm))) is not None:
+            return key
+        if self.absent.get(kid, 0.0) > now or 0.0 <= now - self.fetched_at < PAUSE_SECONDS:
+            raise InvalidKey
+        return None
+
     def _start(self) -> "asyncio.Task[None] | None":
         """Return the fetch that is under way, or a new one; None if the last one was a moment ago."""
         loop = asyncio.get_running_loop()

@@ -92,14 +92,11 @@ _cache: dict[bytes, Token] = {}
 async def prove(evidence: Evidence) -> FindAccount:
     """Return the work item that finds the account of a token. Raises InvalidKey, and Unavailable if the keys of the
     issuer are needed and it cannot be asked."""
-    text = evidence.secret
-    if not isinstance(text, str) or len(text) > LONGEST or not _FORM.fullmatch(text):
-        raise InvalidKey
+    text = _text_of(evidence)
     issuer, kid, algorithm = _origin(text)
     key = await source_of(issuer).find(kid, algorithm)
-    name = hashlib.sha256(text.encode()).digest()
-    token = _cache.get(name)
-    if token is None or token.key is not key:
+    name, token = _cached(text, key)
+    if token is None:
         token = verify(text, issuer, key)
         if issuer.create:
             await bridge.ask(CreateAccount(issuer.url, token.subject, issuer.tenant, issuer.scopes))
@@ -112,6 +109,35 @@ async def prove(evidence: Evidence) -> FindAccount:
         _cache.pop(name, None)
         raise ExpiredKey
     return FindAccount(issuer.url, (token.subject,), token.scopes, token.issued_at, token.expires_at)
+
+
+def refutes(evidence: Evidence) -> bool:
+    """Return whether a token is not valid, by the keys that this process has. One that has only expired is not refuted,
+    because its refusal says so."""
+    try:
+        text = _text_of(evidence)
+        issuer, kid, algorithm = _origin(text)
+        key = source_of(issuer).find_known(kid, algorithm)
+        if key is not None and _cached(text, key)[1] is None:
+            verify(text, issuer, key)
+    except InvalidKey as error:
+        return not isinstance(error, ExpiredKey)
+    return False
+
+
+def _text_of(evidence: Evidence) -> str:
+    """Return the token. Raises InvalidKey for what has not the form of one."""
+    text = evidence.secret
+    if not isinstance(text, str) or len(text) > LONGEST or not _FORM.fullmatch(text):
+        raise InvalidKey
+    return text
+
+
+def _cached(text: str, key: PyJWK) -> tuple[bytes, Token | None]:
+    """Return the name of a token in the cache, and the token if it was verified with this key."""
+    name = hashlib.sha256(text.encode()).digest()
+    token = _cache.get(name)
+    return name, token if token is not None and token.key is key else None
 
 
 def verify(text: str, issuer: Issuer, key: PyJWK) -> Token:
@@ -223,4 +249,5 @@ SCHEME = Scheme(
     has_issuer=True,
     read=_read,
     prove=prove,
+    refutes=refutes,
 )

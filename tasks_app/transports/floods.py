@@ -1,7 +1,8 @@
 """Refusals of floods of wrong credentials, without a request of Django, an exchange, and a task of the loop.
 
-Addresses with too many wrong credentials are refused at once. While many unknown keys come from other addresses, all
-keys without a cached caller are looked up in groups, and the unknown ones are refused.
+Addresses with too many wrong credentials are refused at once. While many wrong credentials come from other addresses,
+keys without a cached caller are looked up in groups, and tokens without one are verified at once. The wrong ones are
+refused.
 
 The answers are those of receiving.receive(), and over REST those of rest.rest(). Calls for which they would not be,
 such as those whose body cannot be read, go the usual way, and so do the first refusals of an address in a minute, which
@@ -9,7 +10,7 @@ are recorded.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -20,8 +21,7 @@ from a2a.envelopes import BadMember, Failure, Id, Wrapping
 from a2a.envelopes.body import read_json
 from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCalls
 from a2a.language import Language, Method
-from tasks_app.callers import access
-from tasks_app.callers.api_keys import LONGEST, digests_of
+from tasks_app.callers import access, api_keys
 from tasks_app.callers.peers import is_forwarded, origin_of, peer_in
 from tasks_app.callers.schemes import Evidence, evidence_in
 from tasks_app.exchanges.refusals import tally
@@ -30,7 +30,7 @@ from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.challenges import challenge
 from tasks_app.transports.heads import UNUSUAL, Place, encode_whole, find_place, meta_of, wrap_of
-from tasks_app.transports.keys import is_cached
+from tasks_app.transports.keys import is_cached, refuter_of
 from tasks_app.transports.receiving import early_choice
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
@@ -80,7 +80,12 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
         strangers.check_failures(head.origin)
     except TooManyCalls as error:
         return partial(_refuse_address, head, error)
-    return partial(_look_up, head, evidence) if is_flood and _is_key(evidence) else None
+    if not is_flood:
+        return None
+    if _is_key(evidence):
+        return partial(_look_up, head, evidence)
+    refutes = refuter_of(evidence)
+    return None if refutes is None else partial(_refute, head, partial(refutes, evidence))
 
 
 def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | None:
@@ -100,11 +105,17 @@ def _look_up(head: Head, evidence: Evidence, body: bytes) -> "asyncio.Future[Who
     call = _read(head, body)
     if call is None:
         return None
-    return look_ups.add(digests_of(evidence), partial(_refuse_key, head, call))
+    return look_ups.add(api_keys.digests_of(evidence), partial(_refuse_key, head, call))
+
+
+def _refute(head: Head, is_wrong: Callable[[], bool], body: bytes) -> Whole | None:
+    """Return the answer to a call whose token is wrong; None if it goes the usual way."""
+    call = _read(head, body)
+    return _refuse_key(head, call) if call is not None and is_wrong() else None
 
 
 def _refuse_key(head: Head, call: Body) -> Whole | None:
-    """Count an unknown key, and return the answer to its call; None if it goes the usual way."""
+    """Count a wrong key or token, and return the answer to its call; None if it goes the usual way."""
     if tally.records(head.peer):
         return None
     access.misses.count(1)
@@ -190,5 +201,4 @@ def _media_of(meta: Mapping[str, str]) -> str:
 
 def _is_key(evidence: Evidence) -> bool:
     """Return whether the evidence is an API key that may be stored."""
-    secret = evidence.secret
-    return evidence.scheme in KEYS and not (isinstance(secret, str) and len(secret) > LONGEST)
+    return evidence.scheme in KEYS and not api_keys.refutes(evidence)

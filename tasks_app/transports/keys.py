@@ -8,6 +8,7 @@ from msgspec import Struct
 from a2a.errors import ExpiredKey, InvalidKey, Unauthenticated
 from a2a.language import Spelling
 from tasks_app import clock
+from tasks_app.callers import access
 from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.last_use import last_uses
 from tasks_app.callers.schemes import Evidence, scheme_of
@@ -78,14 +79,35 @@ async def authenticate(
         # Evidence that was valid before is looked up without a limit: its caller may share the address with others.
         strangers.check_failures(origin())
     try:
-        scheme = scheme_of(evidence)
-        if scheme is None:
-            raise InvalidKey
-        return await _find(evidence, await scheme.prove(evidence), departure)
+        return await _find(evidence, await _prove(evidence), departure)
     except InvalidKey:
         _cache.pop(evidence, None)
         strangers.count_failure(origin())
         raise
+
+
+async def _prove(evidence: Evidence) -> Proof:
+    """Return the work item that finds the caller. Raises InvalidKey, which counts in floods, as an unknown key does."""
+    try:
+        scheme = scheme_of(evidence)
+        if scheme is None:
+            raise InvalidKey
+        return await scheme.prove(evidence)
+    except InvalidKey as error:
+        if not isinstance(error, ExpiredKey):
+            access.misses.count(1)
+        raise
+
+
+def refuter_of(evidence: Evidence) -> Callable[[Evidence], bool] | None:
+    """Return a function which says whether evidence is not valid, as far as this process can tell without asking
+    anybody; None where it never can."""
+    scheme = scheme_of(evidence)
+    return _refute_any if scheme is None else scheme.refutes
+
+
+def _refute_any(_: Evidence) -> bool:
+    return True
 
 
 def is_cached(evidence: Evidence) -> bool:

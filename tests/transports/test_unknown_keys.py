@@ -129,13 +129,18 @@ async def test_unknown_keys_of_a_flood_keep_it_going() -> None:
     assert access.misses.now == before + 1
 
 
-@pytest.mark.parametrize(
-    "call",
-    [scope(key="x" * 600), scope(scheme=b"x-nothing")],
-    ids=["a key that none can be", "no key"],
-)
-async def test_other_calls_go_to_the_application(call: Any) -> None:
-    assert refuse_early(call) is None
+async def test_a_key_that_none_can_be_is_refused_without_a_look_up(groups: list[int]) -> None:
+    assert (await ask(scope("x" * 600)))[0] == 401
+    assert groups == []
+
+
+async def test_evidence_that_no_scheme_takes_is_refused(settings: Any) -> None:
+    settings.A2A_SCHEMES = ("mtls",)
+    assert (await ask(scope()))[0] == 401
+
+
+async def test_a_call_without_a_key_goes_to_the_application() -> None:
+    assert refuse_early(scope(scheme=b"x-nothing")) is None
 
 
 async def test_without_a_flood_no_key_is_looked_up_early() -> None:

@@ -1,0 +1,98 @@
+"""Invalid tokens of a flood: they are refused without the application, by the keys that the process has."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from jwt import PyJWK
+
+from a2a.errors import InvalidKey
+from tasks_app.callers import access
+from tasks_app.callers.access import MANY_MISSES, Misses
+from tasks_app.callers.issuer_keys import source_of
+from tasks_app.callers.issuers import issuers
+from tasks_app.callers.schemes import Evidence
+from tasks_app.exchanges.refusals import tally
+from tasks_app.models import ServiceAccount
+from tasks_app.transports import keys
+from tasks_app.transports.floods import refuse_early
+from tests.support.hand import Hand
+from tests.support.issuer import LocalIssuer
+from tests.transports.token_calls import FOREIGN
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
+ADDRESS = "192.0.2.9"
+BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
+
+
+@pytest.fixture(autouse=True)
+async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
+    """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
+    monkeypatch.setattr(access, "misses", Misses())
+    monkeypatch.setattr(access.misses, "_turn", lambda: None)
+    access.misses.count(2 * MANY_MISSES)
+    while tally.count(ADDRESS, 401):
+        pass
+
+
+@pytest.fixture
+async def known(issuer: LocalIssuer, account: ServiceAccount) -> LocalIssuer:
+    """Return an issuer whose keys the process has."""
+    await find_key(issuer)
+    return issuer
+
+
+async def find_key(issuer: LocalIssuer) -> PyJWK:
+    return await source_of(issuers()[issuer.url]).find(issuer.newest, "RS256")
+
+
+def refuse(token: str) -> Any:
+    """Return the early refusal of a call with the token; None if the application answers it."""
+    headers = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
+    head = {"method": "POST", "path": "/jsonrpc", "root_path": "", "client": (ADDRESS, 40_000)}
+    early = refuse_early({**head, "headers": headers})
+    return early(BODY) if early else None
+
+
+WRONG: dict[str, Callable[[LocalIssuer], str]] = {
+    "a foreign signature": lambda issuer: issuer.token(key=FOREIGN),
+    "another audience": lambda issuer: issuer.token(aud="somebody"),
+    "another issuer": lambda issuer: issuer.token(iss="https://elsewhere.example"),
+    "an unknown key": lambda issuer: issuer.token(header={"kid": "made-up"}),
+    "no token": lambda issuer: "eyJhbGciOiJub25lIn0.e30.",
+    "too long": lambda issuer: issuer.token(scope="x" * 9_000),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_an_invalid_token_is_refused_with_its_id_and_counted(known: LocalIssuer, name: str) -> None:
+    counted, misses, fetches = tally.totals[ADDRESS], access.misses.now, known.fetches
+    status, headers, body = refuse(WRONG[name](known))
+    assert (status, orjson.loads(body)["id"], orjson.loads(body)["error"]["code"]) == (401, "mine", -38009)
+    assert b"invalid_token" in dict(headers)[b"www-authenticate"]
+    assert (tally.totals[ADDRESS], access.misses.now, known.fetches) == (counted + 1, misses + 1, fetches)
+
+
+async def test_a_valid_token_and_one_that_has_only_expired_go_to_the_application(known: LocalIssuer) -> None:
+    assert refuse(known.token()) is None
+    assert refuse(known.token(iat=1, exp=2)) is None
+
+
+async def test_a_token_whose_key_was_not_fetched_yet_goes_to_the_application(
+    issuer: LocalIssuer, account: ServiceAccount
+) -> None:
+    assert refuse(issuer.token(key=FOREIGN)) is None
+    await find_key(issuer)
+    assert refuse(issuer.token(key=FOREIGN)) is not None
+
+
+async def test_an_invalid_token_that_the_application_refuses_counts_for_the_flood(known: LocalIssuer) -> None:
+    async def tried(token: str) -> int:
+        before = access.misses.now
+        with pytest.raises(InvalidKey):
+            await keys.authenticate(Evidence("oidc", token), lambda: ADDRESS)
+        return access.misses.now - before
+
+    assert await tried(known.token(key=FOREIGN)) == 1
+    assert await tried(known.token(iat=1, exp=2)) == 0
