@@ -4,11 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Self
 
+import orjson
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from msgspec import Struct
 
+from a2a.dialects.json.json_1_0 import decode_status
 from a2a.states import ACTIVE, INTERRUPTED, RUNNABLE, TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_of_work
@@ -46,6 +48,8 @@ class Progress(Struct, frozen=True, kw_only=True):
     cursor: int
     ended: int
     failed: int
+    reported: int
+    """The number of ended items in the last report."""
     at_work: tuple[str, ...]
     """The tasks of items that are queued or at work."""
     waiting: tuple[str, ...]
@@ -142,7 +146,7 @@ def finish(batch_id: str) -> None:
 
 def look(batch_id: str) -> Progress | None:
     """Note which items have ended, and return how far the batch has come; None for a batch whose task is gone."""
-    head = Task.objects.filter(pk=batch_id).values_list("state", "context_id").first()
+    head = Task.objects.filter(pk=batch_id).values_list("state", "context_id", "status").first()
     if head is None:
         return None
     rows = _open(batch_id).filter(task_id__isnull=False).values_list("task_id", "place")
@@ -166,9 +170,17 @@ def look(batch_id: str) -> Progress | None:
         cursor=Batch.objects.values_list("cursor", flat=True).get(pk=batch_id),
         ended=counts["ended"],
         failed=counts["ended"] - counts["completed"],
+        reported=_reported_in(head[2]),
         at_work=tuple(id for id, state in states.items() if state in RUNNABLE or state in ACTIVE),
         waiting=tuple(id for id, state in states.items() if state in INTERRUPTED),
     )
+
+
+def _reported_in(status: str) -> int:
+    """Return the number of ended items that a stored status of a batch reports; 0 if it is no report."""
+    message = decode_status(orjson.loads(status)).message
+    metadata = message.metadata if message else None
+    return int(metadata["progress"]["ended"]) if metadata and "progress" in metadata else 0
 
 
 def _open(batch_id: str) -> QuerySet[BatchItem]:

@@ -216,7 +216,7 @@ async def _write(turn: Turn, progress: Progress) -> bool | None:
     events: list[Event] = results.chunk_events(texts, cursor, turn.size)
     if is_over:
         events.append(results.progress_event(turn, progress, results.end_state(progress)))
-    elif has_news:
+    elif has_news and progress.reported < progress.ended < turn.size:
         events.append(results.progress_event(turn, progress))
     now = clock.now()
     item = change(turn.id, progress.context_id, events, now=now, actor="keeper", with_deliveries=True)

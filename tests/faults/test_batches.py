@@ -1,6 +1,7 @@
 """kill -9 in the middle of a batch: each item has one task and one result, and the results keep their order."""
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,17 @@ def assert_progress_grows(seen: list[dict[str, int]], items: int) -> None:
     assert {one["total"] for one in seen} == {items}
 
 
-async def until_at_work(plant: Plant, victim: Node) -> None:
-    """Wait until a process runs an item of the batch: between two groups of items it has none."""
+async def freeze_at_work(plant: Plant, victim: Node) -> None:
+    """Freeze a process while it runs an item of the batch: between two groups of items it has none."""
     process = victim.process
     assert process
     query = f"select 1 from tasks_app_task where agent = 'piece' and lease_owner like '%:{process.pid}:%'"  # noqa: S608
     async with asyncio.timeout(PATIENCE):
-        while not await asyncio.to_thread(rows, plant, query):  # noqa: ASYNC110  # another process writes them
+        while True:
+            victim.tell(signal.SIGSTOP)
+            if await asyncio.to_thread(rows, plant, query):
+                return
+            victim.tell(signal.SIGCONT)
             await asyncio.sleep(0.01)
 
 
@@ -96,7 +101,7 @@ async def killed(plant: Plant, victim: Node, caller: Client, batch_id: str, *, a
         await listener.until(lambda seen: len(results(seen)) >= ITEMS // 10, PATIENCE)
         assert len(results(listener)) < ITEMS
         if at_work:
-            await until_at_work(plant, victim)
+            await freeze_at_work(plant, victim)
         victim.kill()
         gate(plant).touch()
         await listener.end(2 * PATIENCE)

@@ -27,7 +27,6 @@ from a2a.errors import (
 from a2a.requests import CancelTask, GetTask, SendMessage, SubscribeToTask
 from a2a.run import Failure, Run
 from a2a.states import TaskState
-from tasks_app.batches.results import STEPS, has_news
 from tasks_app.batches.rows import BATCH_AGENT, take_turns
 from tasks_app.callers.access import caller_for
 from tasks_app.callers.rules import Kind, Rule, encode_rules
@@ -387,12 +386,3 @@ def test_a_batch_reads_as_any_other_task(owner: Person) -> None:
         "batchProcessing": True,
         "operation": "form-coroutine",
     }
-
-
-@pytest.mark.requirement("SPARC-08")
-@pytest.mark.parametrize("size", [1, 2, 19, 20, 21, 39, 40, 41, 500, 999])
-def test_a_batch_reports_its_progress_so_often_at_most_and_at_its_end(size: int) -> None:
-    reports = [end for end in range(1, size + 1) if has_news(end - 1, end, size)]
-    assert len(reports) <= STEPS
-    assert reports[-1] == size
-    assert len(reports) >= min(size, STEPS // 2)
