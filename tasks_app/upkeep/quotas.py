@@ -12,8 +12,6 @@ from tasks_app.upkeep.routine import Routine
 
 REST = 30
 """The rest after a sum, as a multiple of its time: sums take about three per cent of a connection at most."""
-STOP_SECONDS = 0.5
-"""Seconds that the end of the process waits for a sum under way."""
 PATIENCE = 3_600.0
 """Seconds that a sum may take."""
 
@@ -30,6 +28,7 @@ class StoredBytes(Routine):
     name = "stored bytes"
     title = "summing the stored bytes of owners"
     at_once = True
+    stop_seconds = 0.5  # A sum changes nothing, so that the process need not wait for one.
 
     def __init__(self, own_quota: Quota) -> None:
         super().__init__()
@@ -40,13 +39,6 @@ class StoredBytes(Routine):
     def start(self) -> None:
         self.quota.is_summed = True
         super().start()
-
-    def stop(self) -> None:
-        """End after the sum under way, for which the process does not wait: it changes nothing."""
-        self.stopping.set()
-        if self.thread is not None:
-            self.thread.join(STOP_SECONDS)
-            self.thread = None
 
     def run_round(self) -> None:
         """Sum, unless there is no quota, or the last sum was too short a time ago."""

@@ -10,8 +10,6 @@ from tasks_app.database.errors import log_failure
 from tasks_app.upkeep.processes import trouble_sources
 
 log = logging.getLogger(__name__)
-STOP_SECONDS = 10.0
-"""Seconds that the end of the process waits for the round under way."""
 PATIENCE = 2
 """Rounds in a row that fail before the process reports it: a database that is away for a moment fails one."""
 
@@ -43,6 +41,8 @@ class Routine(ABC):
     """The work, as the subject of the log line about a round that failed."""
     at_once = False
     """True to do the first round at the start, and not after the first pause."""
+    stop_seconds = 10.0
+    """Seconds that the end of the process waits for the round under way."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
@@ -67,7 +67,7 @@ class Routine(ABC):
     def stop(self) -> None:
         self.stopping.set()
         if self.thread is not None:
-            self.thread.join(STOP_SECONDS)
+            self.thread.join(self.stop_seconds)
             self.thread = None
 
     def _run(self) -> None:
