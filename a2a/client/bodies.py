@@ -22,10 +22,20 @@ gigabytes of objects, and the parser lets no other thread of the process run unt
 MOST_QUIET = 10_000_000
 """Bytes of a stream without an event: comments and blank lines, which keep a connection alive. One each second needs
 days for as many; a flood of them, which no limit of time ends, would keep the process busy."""
+MOST_USELESS = 100_000
+"""Events or frames in a row that change nothing: without data, repeated, or for no call. A flood of them would keep the
+process busy without an end."""
+STALE = "events in a row bring nothing new"
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
 """The bytes that end an event."""
 _OVERLAP = 5
 """Bytes of a piece that are searched again with the next one: a mark may be cut in two."""
+
+
+def check_use(useless: int, words: str, where: str = "") -> None:
+    """Raise InvalidResponse, with these words, after too many events or frames in a row that change nothing."""
+    if useless > MOST_USELESS:
+        raise InvalidResponse(f"more than {MOST_USELESS} {words}", where=where)
 
 
 async def decompressed(chunks: AsyncIterable[bytes], headers: httpx.Headers, place: str) -> AsyncGenerator[bytes, None]:

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Self
 
 from a2a.client.answers import SharedStream
+from a2a.client.bodies import STALE, check_use
 from a2a.client.clock import Clock
 from a2a.client.errors import ClientError, SharedStreamClosed, StreamLost, Timeout
 from a2a.client.link import Link
 from a2a.client.patience import Retries
-from a2a.client.stream import check_news
 from a2a.requests import FollowSharedStream
 from a2a.shared_streams import ChunkDocument
 
@@ -87,7 +87,7 @@ class Conversation:
             async for id, value, self._pause in events:
                 self._frames += 1
                 stale += 1
-                check_news(stale, link.interface.url)
+                check_use(stale, STALE, link.interface.url)
                 if isinstance(value, SharedStream):
                     self.stream = value
                     self.last_id = id if id and id.isdecimal() else self.last_id

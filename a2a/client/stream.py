@@ -9,11 +9,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from a2a.client.bodies import STALE, check_use
 from a2a.client.clock import Clock
 from a2a.client.errors import (
     ClientError,
     ConnectionLost,
-    InvalidResponse,
     ServerError,
     StreamLost,
     Timeout,
@@ -28,14 +28,6 @@ from a2a.states import INTERRUPTED, TERMINAL
 from a2a.types import Message, Task
 
 Listening = StreamMessage | SubscribeToTask
-MOST_STALE = 100_000
-"""Events in a row that bring nothing new. A flood of repeated ones would keep the process busy without an end."""
-
-
-def check_news(stale: int, where: str) -> None:
-    """Raise InvalidResponse if too many events in a row have brought nothing new."""
-    if stale > MOST_STALE:
-        raise InvalidResponse(f"more than {MOST_STALE} events in a row bring nothing new", where=where)
 
 
 class Stream:
@@ -138,7 +130,7 @@ class Stream:
             async for update, self._pause in updates:
                 self._frames += 1
                 stale += 1
-                check_news(stale, link.interface.url)
+                check_use(stale, STALE, link.interface.url)
                 if update.ends and self._memory.has_gap:
                     # Pieces around a gap may be missing or doubled. The task as it is settles it.
                     with suppress(ClientError):

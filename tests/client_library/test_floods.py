@@ -10,7 +10,6 @@ from websockets import ConnectionClosed, ServerConnection, serve
 
 from a2a.client import REST, RPC, SOCKET, Client, Timeouts, bodies, errors
 from a2a.client.bodies import MOST_VALUES
-from a2a.client.transports import sse, websocket
 from a2a.types import Interface
 from tests.client_library.faulty import FakeClock, card, events, faulty, plain, rpc, task
 from tests.client_library.hostile import HEAD, streaming, written
@@ -40,7 +39,7 @@ async def test_a_text_with_very_many_commas_is_one_value() -> None:
         (b": still here\n\n", "more than 10000 bytes without an event"),
         (b"\r\n", "more than 10000 bytes without an event"),
         (b"retry: 1\n\n", "more than 10000 bytes without an event"),
-        (b"data:\n\n", "more than 100 events without data in a row"),
+        (b"data:\n\n", "more than 100 events in a row have no data"),
     ],
     ids=["comments", "blank lines", "retries", "empty events"],
 )
@@ -48,7 +47,7 @@ async def test_a_stream_that_never_says_anything_is_given_up(
     line: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "MOST_QUIET", 10_000)
-    monkeypatch.setattr(sse, "MOST_EMPTY", 100)
+    monkeypatch.setattr(bodies, "MOST_USELESS", 100)
     act = written(f"{HEAD}text/event-stream", line * 10_000)
     async with faulty(act) as server, rpc(server, FakeClock()) as client:
         with pytest.raises(errors.InvalidResponse, match=why):
@@ -102,7 +101,7 @@ async def test_a_socket_without_events_is_left_in_time(noise: bytes | None) -> N
 
 
 async def test_a_flood_of_answers_to_no_call_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "MOST_STRAYS", 100)
+    monkeypatch.setattr(bodies, "MOST_USELESS", 100)
     is_closed = asyncio.Event()
 
     async def flood(connection: ServerConnection) -> None:
@@ -144,10 +143,35 @@ async def test_calls_of_a_client_that_is_closed_open_no_connection() -> None:
 
 @pytest.mark.parametrize("ids", [True, False])
 async def test_a_flood_of_events_that_are_known_ends_the_stream(ids: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a.client.stream.MOST_STALE", 5)
+    monkeypatch.setattr(bodies, "MOST_USELESS", 5)
     begin = {"task": task("TASK_STATE_WORKING", ["a"])}
     flood = [("1" if ids else None, begin), *[("2" if ids else None, begin)] * 9]
     async with faulty(events(*flood)) as server, rpc(server, FakeClock()) as client:
         with pytest.raises(errors.InvalidResponse, match="bring nothing new"):
             [update async for update in client.stream("Hi")]
     assert len(server.asked) == 1
+
+
+async def test_a_socket_that_is_not_read_takes_few_large_messages() -> None:
+    """The kernel holds some megabytes too, so that three messages for the client alone cannot be told exactly."""
+    sent, stalls = 0, asyncio.Event()
+    large = {"task": task("TASK_STATE_WORKING", texts=["x" * 4_000_000])}
+
+    async def flood(connection: ServerConnection) -> None:
+        nonlocal sent
+        wire = orjson.loads(await connection.recv())
+        with suppress(TimeoutError, ConnectionClosed):
+            for sent in range(30):
+                frame = {"jsonrpc": "2.0", "id": wire["id"], "result": large, "sequence": sent + 1}
+                async with asyncio.timeout(3):
+                    await connection.send(orjson.dumps(frame).decode())
+        stalls.set()
+        connection.transport.abort()
+
+    async with serve(flood, "127.0.0.1", 0, compression=None) as listener:
+        url = f"ws://127.0.0.1:{next(iter(listener.sockets)).getsockname()[1]}/"
+        interface = Interface(url=url, binding=SOCKET, version="1.0")
+        async with Client("", interface=interface, clock=FakeClock().clock) as client, client.stream("Hi") as updates:
+            await anext(aiter(updates))
+            await asyncio.wait_for(stalls.wait(), 60)
+    assert 1 < sent < 12

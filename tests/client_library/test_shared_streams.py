@@ -128,7 +128,7 @@ async def test_an_id_of_the_stream_that_is_no_number_counts_as_none() -> None:
 
 
 async def test_a_flood_of_chunks_that_are_known_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a.client.stream.MOST_STALE", 5)
+    monkeypatch.setattr("a2a.client.bodies.MOST_USELESS", 5)
     async with faulty(events(answer("0"), *[chunk(1)] * 9)) as server, in_acp(server) as client:
         with pytest.raises(InvalidResponse, match="bring nothing new"):
             [piece async for piece in client.follow_shared_stream("s")]

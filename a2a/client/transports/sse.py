@@ -5,14 +5,12 @@ from typing import Any
 
 from httpx_sse import ServerSentEvent
 
-from a2a.client.errors import InvalidResponse
+from a2a.client.bodies import check_use
 from a2a.client.http import EVENT_STREAM, Answer
 from a2a.client.transports import Frame
 
 LONGEST_ID = 1_000
 """Characters of an event's id, which resumption sends in a header."""
-MOST_EMPTY = 100_000
-"""Events in a row without data. Pings are such; a flood of them would keep the process busy without an end."""
 _LARGEST = 10**12
 """The largest number of milliseconds that is told from a larger one, which may be too large for a division."""
 
@@ -34,8 +32,8 @@ async def frames(
         if event.data:
             value = result(Answer(200, media, event.data.encode(), None))
             yield _frame(event, value)
-        elif empty > MOST_EMPTY:
-            raise InvalidResponse(f"the stream has more than {MOST_EMPTY} events without data in a row")
+        else:
+            check_use(empty, "events in a row have no data")
 
 
 def _frame(event: ServerSentEvent, value: Any) -> Frame:

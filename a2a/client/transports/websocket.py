@@ -21,7 +21,7 @@ from websockets import (
 
 from a2a.client import refusals
 from a2a.client.addresses import WS, check_address
-from a2a.client.bodies import check_values
+from a2a.client.bodies import check_use, check_values
 from a2a.client.errors import (
     ClientError,
     ConnectionLost,
@@ -44,9 +44,9 @@ AFTER, SEQUENCE, END = "afterSequence", "sequence", "stream/end"
 """The parameter and the member for the number of an event, and the method that ends a stream."""
 PINGS = 20.0
 """Seconds between two pings, and for the answer to a ping, if no limit for the silence of a stream is set."""
-MOST_STRAYS = 100_000
-"""Frames in a row that no call waits for. Answers that come too late are such; a flood of them would keep the process
-busy without an end, also between the calls."""
+MOST_UNREAD = 1
+"""Messages of a connection that wait to be read, before the client takes no more from the network; one more may be
+there already. Each may be as large as an answer may be, so that the usual 16 of the library are too many."""
 LEAVING = 1.0
 """Seconds for the server to take the end of a connection. Then the client cuts it."""
 
@@ -127,6 +127,7 @@ class WebSocket:
                 ping_interval=pings,
                 ping_timeout=pings,
                 max_size=self.http.largest,
+                max_queue=MOST_UNREAD,
                 compression=None,
             )
         except InvalidStatus as error:
@@ -170,14 +171,14 @@ class WebSocket:
         fault: ClientError = ConnectionLost("the connection was closed", where=self.where)
         strays = 0
         try:
-            while strays <= MOST_STRAYS:
+            while True:
+                check_use(strays, "frames in a row are for no call", self.where)
                 wire = await self._receive(connection)
                 answer = self._only_call(wire) if _is_for_any(wire) else self._waiting.get(wire.get("id", 0))
                 strays += 1
                 if answer is not None and not answer.done():
                     answer.set_result(wire)
                     strays = 0
-            raise InvalidResponse(f"more than {MOST_STRAYS} frames in a row are for no call", where=self.where)
         except ClientError as error:
             fault = error
             connection.transport.abort()
