@@ -209,6 +209,7 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
         has_lost_access = is_new_password or not (obj.is_active and obj.is_staff)
         tokens = users.end_access(obj) if has_lost_access else 0
+        users.end_lost_approvals(obj)
         self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")

@@ -22,6 +22,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from tasks_app.models import OperatorDevice
 from tasks_app.models.operators import decoy
+from tasks_app.operators.approvals import end_approvals
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.tokens import revoke_all
 from tasks_app.sealing import Unreadable, seal
@@ -130,12 +131,16 @@ def seal_keys(user: User) -> None:
 
 
 def reset(user: User, by: Operator) -> None:
-    """Remove the devices and the tokens of a user, who enrols again at the next page. Sessions need a code at once."""
+    """Remove the devices and the tokens of a user, who enrols again at the next page. Sessions need a code at once.
+
+    The approvals of OAuth clients end too: a person who had the lost device may have given them.
+    """
     with transaction.atomic():
         rows = TOTPDevice.objects.filter(user=user)
         devices = rows.count()
         rows.delete()
         StaticDevice.objects.filter(user=user).delete()
+        end_approvals(user)
         record_acts(by, "reset second factor", Change(user, {}, {"devices": devices, "tokens": revoke_all(user)}))
 
 

@@ -215,6 +215,7 @@ def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
     with keeping_a_giver(by):
         before = roles_of(user)
         _write_roles(user, roles)
+        end_lost_approvals(user)
         record_acts(by, "role", Change(user, {"roles": before}, {"roles": sorted(roles)}))
 
 
@@ -297,6 +298,13 @@ def end_access(user: User) -> int:
     """
     end_approvals(user)
     return revoke_all(user)
+
+
+def end_lost_approvals(user: User) -> None:
+    """End the approvals of a user who may approve no OAuth client any more: they would come back with it."""
+    # Read again, because a user keeps the permissions that it was asked for.
+    if not User.objects.get(pk=user.pk).has_perm("tasks_app.change_oauthclient"):
+        end_approvals(user)
 
 
 def describe_user(user: User) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The end of approvals: with the access of their operator to the admin, and with the operator's password."""
+"""The end of approvals: with the access of their operator to the admin, and with the
+operator's password, second factor, and right to approve."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -55,6 +56,38 @@ def test_an_approval_ends_with_the_password_of_its_operator(
     assert not is_active(site, token["access_token"])
     assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
     assert refused(exchange(site, codes[1])) == (400, "invalid_grant")
+
+
+@pytest.mark.parametrize("door", ["role-command", "role-api", "role-form", "factor-command"])
+def test_an_approval_ends_with_the_role_or_the_second_factor_of_its_operator(
+    site: Site, browser: Browser, zoe: tuple[dict[str, Any], Browser], door: str
+) -> None:
+    user, own = zoe
+    codes = [query_of(own.approve(address(site), user["username"]))["code"] for _ in range(2)]
+    token = exchange(site, codes[0]).json()
+    match door:
+        case "role-command":
+            site.command("role", user["username"], "viewer", noun="users")
+        case "role-api":
+            assert browser.send(f"/api/v1/users/{user['id']}/role/", roles=["viewer"]).status_code == 200
+        case "role-form":
+            fields = {"username": user["username"], "is_active": "on", "is_staff": "on"}
+            inline = {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
+            assert browser.submit(f"/admin/auth/user/{user['id']}/change/", **fields, **inline).status_code == 302
+        case "factor-command":
+            site.command("reset-second-factor", user["username"], noun="users")
+    assert not is_active(site, token["access_token"])
+    until(lambda: site.call(token["access_token"]) == 401, "the token is refused")
+    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
+    assert refused(exchange(site, codes[1])) == (400, "invalid_grant")
+
+
+def test_an_approval_stays_with_a_role_that_may_approve(site: Site) -> None:
+    user = site.command("make", "stays", "--role", "administrator", "--all-tenants", noun="users")
+    with httpx.Client(base_url=site.url, timeout=30, verify=NO_TLS) as client:
+        token = exchange(site, query_of(Browser(client, user["password"]).approve(address(site), "stays"))["code"])
+    site.command("role", "stays", "administrator", "viewer", noun="users")
+    assert is_active(site, token.json()["access_token"])
 
 
 def test_no_approval_outlives_a_password_that_is_set_meanwhile(site: Site) -> None:
