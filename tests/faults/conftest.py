@@ -4,6 +4,7 @@ import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -178,6 +179,24 @@ def production(postgres_server: str, migrated_postgres: str, tmp_path_factory: p
         yield url
 
 
+@contextmanager
+def planted(request: pytest.FixtureRequest, nodes: list[Node], folder: Path, redis: Redis, url: str) -> Iterator[Plant]:
+    """Give a plant on a migrated database; kill its processes and examine the database at the end."""
+    settings = {
+        "DATABASE_URL": url,
+        "CELERY_BROKER_URL": redis.url,
+        "REDIS_URL": redis.url,
+        "A2A_GRACE_SECONDS": "1",
+        **SHARED,
+        **AGENTS,
+        **SHORT,
+    }
+    yield Plant(folder, redis, nodes, settings)
+    for node in nodes:
+        node.kill()
+    assert examined(request, url) == []
+
+
 @pytest.fixture
 def plant(
     request: pytest.FixtureRequest,
@@ -188,20 +207,19 @@ def plant(
     redis: Redis,
 ) -> Iterator[Plant]:
     """Give a migrated database with a key, Redis as broker and for hints, and no processes yet."""
-    with servers.database(postgres_server, production) as url:
-        settings = {
-            "DATABASE_URL": url,
-            "CELERY_BROKER_URL": redis.url,
-            "REDIS_URL": redis.url,
-            "A2A_GRACE_SECONDS": "1",
-            **SHARED,
-            **AGENTS,
-            **SHORT,
-        }
-        yield Plant(tmp_path, redis, nodes, settings)
-        for node in nodes:
-            node.kill()
-        assert examined(request, url) == []
+    with servers.database(postgres_server, production) as url, planted(request, nodes, tmp_path, redis, url) as found:
+        yield found
+
+
+@pytest.fixture
+def crashable(
+    request: pytest.FixtureRequest, nodes: list[Node], tmp_path: Path, cluster: servers.Cluster, redis: Redis
+) -> Iterator[Plant]:
+    """Give the same on a PostgreSQL of the test's own."""
+    migrate(tmp_path, DATABASE_URL=cluster.url)
+    shell(tmp_path, NEW_KEY, DATABASE_URL=cluster.url, **SHARED)
+    with planted(request, nodes, tmp_path, redis, cluster.url) as found:
+        yield found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
