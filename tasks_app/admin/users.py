@@ -22,6 +22,7 @@ from tasks_app.admin.selection import Selecting
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorReach
 from tasks_app.operators import reach, second_factor, users
+from tasks_app.operators.approvals import end_lost_approvals
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.groups import check_name, names_of
 from tasks_app.operators.roles import ROLES
@@ -208,8 +209,11 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         match = request.resolver_match
         is_new_password = match is not None and match.url_name == "auth_user_password_change"
         has_lost_access = is_new_password or not (obj.is_active and obj.is_staff)
-        tokens = users.end_access(obj) if has_lost_access else 0
-        users.end_lost_approvals(obj)
+        tokens = 0
+        if has_lost_access:
+            tokens = users.end_access(obj)
+        else:
+            end_lost_approvals(obj)
         self.record_change(request, obj, changes=message, tokens=tokens)
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")

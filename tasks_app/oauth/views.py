@@ -26,6 +26,7 @@ from tasks_app.oauth.scopes import describe
 from tasks_app.oauth.secrets import checksum
 from tasks_app.oauth.server import Core, find_repeated, parameters_in
 from tasks_app.operators import proof, reach
+from tasks_app.operators.approvals import TO_APPROVE
 
 BASIC = 'Basic realm="taskdesk"'
 """The challenge to a client that did not prove its identity (RFC 6749, 5.2)."""
@@ -113,7 +114,7 @@ def may_approve(request: HttpRequest) -> bool:
     names = {query.get("client_id", "").replace("\0", "") for query in (request.GET, request.POST)}
     clients = OAuthClient.objects.filter(client_id__in=names)
     is_beyond = reach.limit(user, clients).count() < clients.count()
-    return bool(user.has_perm("tasks_app.change_oauthclient")) and not is_beyond
+    return bool(user.has_perm(TO_APPROVE)) and not is_beyond
 
 
 @csrf_exempt

@@ -10,6 +10,8 @@ from django.db.backends.utils import CursorWrapper
 
 TABLES = ("oauth2_provider_grant", "oauth2_provider_refreshtoken", "oauth2_provider_accesstoken")
 """The tables of django-oauth-toolkit whose rows belong to the operator who approved a client."""
+TO_APPROVE = "tasks_app.change_oauthclient"
+"""The permission to approve OAuth clients."""
 
 
 def end_approvals(user: User) -> None:
@@ -22,6 +24,14 @@ def end_approvals(user: User) -> None:
         # statement does not see them, but those of the next round do.
         while sum(_delete(cursor, table, user) for table in tables):
             pass
+
+
+def end_lost_approvals(user: User) -> None:
+    """End the approvals of a user who may approve no OAuth client any more. They would be valid again if the permission
+    came back."""
+    # Read again, because Django keeps the permissions of a user object once they are read.
+    if not User.objects.get(pk=user.pk).has_perm(TO_APPROVE):
+        end_approvals(user)
 
 
 def _delete(cursor: CursorWrapper, table: str, user: User) -> int:

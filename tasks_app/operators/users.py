@@ -19,7 +19,7 @@ from a2a.options import NAME, NAME_WORDS
 from tasks_app import clock
 from tasks_app.database.errors import constraint_of
 from tasks_app.models import OperatorReach, Principal, Tenant, UserLink
-from tasks_app.operators.approvals import end_approvals
+from tasks_app.operators.approvals import end_approvals, end_lost_approvals
 from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.refusals import ActRefused
@@ -298,13 +298,6 @@ def end_access(user: User) -> int:
     """
     end_approvals(user)
     return revoke_all(user)
-
-
-def end_lost_approvals(user: User) -> None:
-    """End the approvals of a user who may approve no OAuth client any more: they would come back with it."""
-    # Read again, because a user keeps the permissions that it was asked for.
-    if not User.objects.get(pk=user.pk).has_perm("tasks_app.change_oauthclient"):
-        end_approvals(user)
 
 
 def describe_user(user: User) -> dict[str, Any]:

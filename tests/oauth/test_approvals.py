@@ -1,5 +1,5 @@
-"""The end of approvals: with the access of their operator to the admin, and with the
-operator's password, second factor, and right to approve."""
+"""The end of approvals: with the access of their operator to the admin, and with the password, the second factor and
+the right to approve of that operator."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -31,13 +31,26 @@ def zoe(site: Site, request: pytest.FixtureRequest) -> Iterator[tuple[dict[str, 
         yield user, Browser(client, user["password"])
 
 
+def approvals(site: Site, user: dict[str, Any], own: Browser) -> tuple[dict[str, Any], str]:
+    """Let the operator approve a client twice. Return the tokens of one approval, and the unused code of the other."""
+    first, second = (query_of(own.approve(address(site), user["username"]))["code"] for _ in range(2))
+    return exchange(site, first).json(), second
+
+
+def assert_ended(site: Site, token: dict[str, Any], unused: str) -> None:
+    """Check that the tokens and the code of the approvals are refused."""
+    assert not is_active(site, token["access_token"])
+    until(lambda: site.call(token["access_token"]) == 401, "the token is refused")
+    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
+    assert refused(exchange(site, unused)) == (400, "invalid_grant")
+
+
 @pytest.mark.parametrize("door", ["command", "api", "own-page", "form", "action"])
 def test_an_approval_ends_with_the_password_of_its_operator(
     site: Site, browser: Browser, zoe: tuple[dict[str, Any], Browser], door: str
 ) -> None:
     user, own = zoe
-    codes = [query_of(own.approve(address(site), user["username"]))["code"] for _ in range(2)]
-    token = exchange(site, codes[0]).json()
+    token, unused = approvals(site, user, own)
     form = f"/admin/auth/user/{user['id']}/password/"
     match door:
         case "command":
@@ -52,10 +65,7 @@ def test_an_approval_ends_with_the_password_of_its_operator(
         case "action":
             act = {"action": "password", "_selected_action": str(user["id"]), "post": "yes"}
             assert NEW not in browser.submit("/admin/auth/user/", **act).text
-    until(lambda: site.call(token["access_token"]) == 401, "the token is refused")
-    assert not is_active(site, token["access_token"])
-    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
-    assert refused(exchange(site, codes[1])) == (400, "invalid_grant")
+    assert_ended(site, token, unused)
 
 
 @pytest.mark.parametrize("door", ["role-command", "role-api", "role-form", "factor-command"])
@@ -63,8 +73,7 @@ def test_an_approval_ends_with_the_role_or_the_second_factor_of_its_operator(
     site: Site, browser: Browser, zoe: tuple[dict[str, Any], Browser], door: str
 ) -> None:
     user, own = zoe
-    codes = [query_of(own.approve(address(site), user["username"]))["code"] for _ in range(2)]
-    token = exchange(site, codes[0]).json()
+    token, unused = approvals(site, user, own)
     match door:
         case "role-command":
             site.command("role", user["username"], "viewer", noun="users")
@@ -76,10 +85,7 @@ def test_an_approval_ends_with_the_role_or_the_second_factor_of_its_operator(
             assert browser.submit(f"/admin/auth/user/{user['id']}/change/", **fields, **inline).status_code == 302
         case "factor-command":
             site.command("reset-second-factor", user["username"], noun="users")
-    assert not is_active(site, token["access_token"])
-    until(lambda: site.call(token["access_token"]) == 401, "the token is refused")
-    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
-    assert refused(exchange(site, codes[1])) == (400, "invalid_grant")
+    assert_ended(site, token, unused)
 
 
 def test_an_approval_stays_with_a_role_that_may_approve(site: Site) -> None:
