@@ -22,8 +22,9 @@ TASKS = 12
 
 
 @asynccontextmanager
-async def loaded(plant: Plant) -> AsyncIterator[tuple[Traffic, list[Node], list[Node]]]:
-    """Give two webs and two workers with traffic to both; check at the end that all of it is right."""
+async def loaded(plant: Plant, record_property: Any) -> AsyncIterator[tuple[Traffic, list[Node], list[Node]]]:
+    """Give two webs and two workers with traffic to both. Check at the end that all of it is right, and that an agent
+    that may be tried once was interrupted."""
     workers: list[Node] = [*await asyncio.gather(*(plant.worker(**SETTINGS) for _ in range(2)))]
     webs = await asyncio.gather(*(plant.web(**SETTINGS) for _ in range(2)))
     await webs[0].lines("a2a", "budgets", "set", "10000")
@@ -33,6 +34,10 @@ async def loaded(plant: Plant) -> AsyncIterator[tuple[Traffic, list[Node], list[
                 yield found, webs, workers
             await found.assert_right(plant.settings["DATABASE_URL"])
     assert not [node.log for node in plant.nodes if "Traceback" in node.log]
+    assert found.interrupted()
+    record_property("tasks", len(found.tasks))
+    record_property("tasks of agents tried once that were interrupted", len(found.interrupted()))
+    record_property("met instead of answers", dict(found.faults))
 
 
 @pytest.mark.slow
@@ -41,7 +46,7 @@ async def test_a_kill_of_all_parts_at_once_loses_nothing_and_does_nothing_twice(
     crashable: Plant, cluster: Cluster, kills: int, record_property: Any
 ) -> None:
     # No more than two kills: an agent with three attempts survives them.
-    async with loaded(crashable) as (found, webs, workers):
+    async with loaded(crashable, record_property) as (found, webs, workers):
         for _ in range(kills):
             await found.more(TASKS)
             await found.begun(cluster.url, workers[0])
@@ -56,10 +61,6 @@ async def test_a_kill_of_all_parts_at_once_loses_nothing_and_does_nothing_twice(
             crashable.redis.start()
             await asyncio.gather(*(node.start() for node in (*webs, *workers)))
             await found.more(TASKS)
-    assert found.interrupted()
-    record_property("tasks", len(found.tasks))
-    record_property("tasks of agents tried once that were interrupted", len(found.interrupted()))
-    record_property("met instead of answers", dict(found.faults))
 
 
 @pytest.mark.slow
@@ -67,7 +68,7 @@ async def test_a_kill_of_all_parts_at_once_loses_nothing_and_does_nothing_twice(
 async def test_a_deployment_under_load_fails_no_call_and_calls_no_agent_twice(
     plant: Plant, rounds: int, record_property: Any
 ) -> None:
-    async with loaded(plant) as (found, webs, workers):
+    async with loaded(plant, record_property) as (found, webs, workers):
         for _ in range(rounds):
             for node in (*workers, *webs):
                 await found.more(TASKS)
@@ -76,7 +77,3 @@ async def test_a_deployment_under_load_fails_no_call_and_calls_no_agent_twice(
                 assert await node.stop(signal.SIGTERM) == 0
                 await node.start()
         await found.more(TASKS)
-    assert found.interrupted()
-    record_property("tasks", len(found.tasks))
-    record_property("tasks of agents tried once that were interrupted", len(found.interrupted()))
-    record_property("met instead of answers", dict(found.faults))

@@ -13,12 +13,13 @@ import orjson
 import psycopg
 
 from tests.faults.clients import (
-    HEADERS,
     PATIENCE,
     TERMINAL,
     Client,
     Frame,
     assert_whole,
+    client,
+    ended,
     envelope,
     inputs,
     listening,
@@ -28,7 +29,6 @@ from tests.faults.clients import (
 )
 from tests.faults.nodes import Node
 from tests.support.receiver import Receiver
-from tests.support.servers import NO_TLS
 
 FRESH = """select 1 from tasks_app_task where agent = 'counted' and state = 'working' and lease_owner like %s
 and status_at > now() - interval '0.5 seconds'"""
@@ -36,12 +36,10 @@ UNAVAILABLE, NOT_CANCELABLE = -38013, -32002
 PAUSE = 0.2
 """Seconds before a caller without an answer tries the other web."""
 CALLERS = 8
-LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 INTERRUPTED = (
     "The agent was interrupted by a restart of the server",
     "The worker was lost while the agent was at work",
 )
-AT_ONCE = {"returnImmediately": True}
 BUDGET = """select b.reserved - coalesce(sum(r.amount) filter (where t.id is null), 0),
     count(t.id), b.spent
 from tasks_app_budget b left join tasks_app_reservation r on r.budget_id = b.id left join tasks_app_task t
@@ -52,11 +50,12 @@ AUDITED = """select a.task_id, a.method from tasks_app_auditentry a join tasks_a
 where a.task_id is not null and a.outcome not in ('left', 'error')"""
 
 
-class Traffic:
+class Traffic(Client):
     """Callers of several webs. Each repeats a call without an answer at the next web, under the same message id."""
 
     def __init__(self, webs: list[Node], http: httpx.AsyncClient, folder: Path, hook: Receiver) -> None:
-        self.webs, self.http, self.hook = webs, http, hook
+        super().__init__(webs[0], http)
+        self.webs, self.hook = webs, hook
         self.file = folder / "calls-of-counted"
         self.file.touch()
         self.turns, self.hooks = count(), count()
@@ -93,25 +92,15 @@ class Traffic:
         self.faults[str(UNAVAILABLE)] += 1
         await asyncio.sleep(seconds)
 
-    async def result(self, method: str, params: Any, agent: str | None = None) -> Any:
+    async def reply(self, method: str, params: Any, *, agent: str | None = None) -> dict[str, Any]:
         reply, _ = await self.answer(method, params, agent)
-        assert "result" in reply, reply
-        return reply["result"]
+        return reply
 
-    async def send(self, agent: str, sent: dict[str, Any], **configuration: Any) -> dict[str, Any]:
+    async def task(self, agent: str, sent: dict[str, Any], **configuration: Any) -> dict[str, Any]:
         """Return the task of a message."""
         params = {"message": sent, "configuration": configuration}
-        task: dict[str, Any] = (await self.result("SendMessage", params, agent))["task"]
+        task: dict[str, Any] = (await self.result("SendMessage", params, agent=agent))["task"]
         return task
-
-    async def end(self, task_id: str) -> dict[str, Any]:
-        """Return the task once it has ended."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                task: dict[str, Any] = await self.result("GetTask", {"id": task_id})
-                if state(task) in TERMINAL:
-                    return task
-                await asyncio.sleep(0.1)
 
     def note(self, task: dict[str, Any]) -> None:
         """Remember the task at its end. No two conversations have one task."""
@@ -122,35 +111,35 @@ class Traffic:
 
     async def quick(self) -> None:
         sent = message({"text": f"quick {next(self.hooks)}"})
-        task = await self.send("echo", sent)
+        task = await self.task("echo", sent)
         assert state(task) == "TASK_STATE_COMPLETED"
         assert task["artifacts"][0]["parts"][0]["text"] == sent["parts"][0]["text"]
         self.note(task)
 
     async def once(self) -> None:
         """Call an agent that may be tried once: it ends, or its task says what interrupted it."""
-        task = await self.send("counted", inputs(file=str(self.file), seconds=2.5))
+        task = await self.task("counted", inputs(file=str(self.file), seconds=2.5))
         if state(task) != "TASK_STATE_COMPLETED":
             assert state(task) == "TASK_STATE_FAILED"
             assert words(task).startswith(INTERRUPTED), task["status"]
         self.note(task)
 
     async def paid(self) -> None:
-        task = await self.send("pays", inputs(seconds=0.5))
+        task = await self.task("pays", inputs(seconds=0.5))
         assert state(task) == "TASK_STATE_COMPLETED", task["status"]
         self.note(task)
 
     async def paid_at_once(self) -> None:
         """Pay for an agent that runs within the call. A repeated message is charged once."""
-        task = await self.send("pays-at-once", message({"text": "pay"}))
+        task = await self.task("pays-at-once", message({"text": "pay"}))
         assert state(task) == "TASK_STATE_COMPLETED", task["status"]
         self.note(task)
 
     async def canceled(self) -> None:
-        task_id = (await self.send("sleeper", inputs(), **AT_ONCE))["id"]
+        task_id = await self.send("sleeper")
         await asyncio.sleep(0.2)
         reply, repeated = await self.answer("CancelTask", {"id": task_id})
-        task = await self.end(task_id)
+        task = await ended(self, task_id)
         if "error" in reply:
             assert reply["error"]["code"] == NOT_CANCELABLE, reply
             assert repeated or words(task).startswith(INTERRUPTED)
@@ -162,11 +151,10 @@ class Traffic:
         """Begin a task with a webhook."""
         path = f"/hook-{next(self.hooks)}"
         config = {"url": f"{self.hook.url}{path}"}
-        task_id = (await self.send("story", inputs(pause=0.05, words=4), taskPushNotificationConfig=config, **AT_ONCE))[
-            "id"
-        ]
+        wish = {"taskPushNotificationConfig": config, "returnImmediately": True}
+        task_id = (await self.task("story", inputs(pause=0.05, words=4), **wish))["id"]
         self.heard[task_id] = path
-        task = await self.end(task_id)
+        task = await ended(self, task_id)
         assert state(task) == "TASK_STATE_COMPLETED", task["status"]
         self.note(task)
 
@@ -191,7 +179,7 @@ class Traffic:
                     await self.refused(1.0)
         task = assert_whole(*connections)
         assert state(task) == "TASK_STATE_COMPLETED"
-        assert task == await self.result("GetTask", {"id": task["id"]})
+        assert task == await self.get(task["id"])
         self.note(task)
 
     # --------------------------------------------------------------- the flow
@@ -286,5 +274,5 @@ class Traffic:
 @asynccontextmanager
 async def traffic(webs: list[Node], folder: Path, hook: Receiver) -> AsyncIterator[Traffic]:
     """Give callers that have a pool of connections together."""
-    async with httpx.AsyncClient(headers=HEADERS, timeout=PATIENCE, limits=LIMITS, verify=NO_TLS) as http:
-        yield Traffic(webs, http, folder, hook)
+    async with client(webs[0]) as caller:
+        yield Traffic(webs, caller.http, folder, hook)
