@@ -193,7 +193,7 @@ class Lane:
 
 
 class SharedLane(Lane):
-    """A lane of several threads whose owners take turns, an item each.
+    """A lane of several threads whose owners take turns, an item each. Items of one key count as one.
 
     While others wait, an owner has one thread. One thread is never the second of an owner, so that other owners need
     not wait for the end of a long read.
@@ -236,11 +236,11 @@ class SharedLane(Lane):
         if owner is None:
             return None
         queue = self.owners.pop(owner)
-        entry = queue.popleft()
+        group = take_twins(queue)
         if queue:
             self.owners[owner] = queue
         self.at_work[owner] += 1
-        return type(entry.item), [entry]
+        return type(group[0].item), group
 
     def _turn(self) -> Hashable | None:
         """Return the owner whose turn it is: the first with no thread at work, else the first that may have a
@@ -313,6 +313,22 @@ def take(queue: deque[Entry], unique: Callable[[Any], Hashable] | None) -> list[
         keys.add(key)
     queue.extendleft(reversed(rest))
     return group
+
+
+def take_twins(queue: deque[Entry]) -> list[Entry]:
+    """Take the first item out of the queue, and those of the same class and key. The others stay, in their order."""
+    first = queue.popleft()
+    key = getattr(first.item, "key", None)
+    if key is None:
+        return [first]
+    twins = [first]
+    rest: list[Entry] = []
+    for entry in queue:
+        is_twin = type(entry.item) is type(first.item) and getattr(entry.item, "key", None) == key
+        (twins if is_twin else rest).append(entry)
+    queue.clear()
+    queue.extend(rest)
+    return twins
 
 
 def settle(entries: Sequence[Entry], results: Sequence[Any]) -> None:

@@ -115,6 +115,14 @@ class DoSlowly(Do[R], Generic[R], frozen=True):
     lane = "slow"
 
     owner: int | None = None
+    key: Hashable = None
+    """A value that is equal for reads of an owner whose result is the same. Those that wait together are done once. A
+    read that has begun takes in no other: it may miss what the other's caller has stored since."""
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[R]]:
+        """Do the read of a group, whose items have one key, or are one item."""
+        return super().do_many(items[:1]) * len(items)
 
 
 class DoOwed(DoSlowly[R], Generic[R], frozen=True):

@@ -114,8 +114,9 @@ async def list_tasks(request: ListTasks, context: Context) -> Grant:
     owner = context.caller.owner_id
     # No agent has the empty name, so the list at the address of an agent that the caller may not use is empty.
     agent = context.agent if context.agent is None or may_see(context.caller, context.agent) else ""
-    page = await DoSlowly(lambda: begin_page(request, context.caller, agent), owner)
-    return Done(await DoAlone(page.finish, owner) if isinstance(page, Draft) else page)
+    key = (request, context.caller.tenant_id, agent)
+    page = await DoSlowly(lambda: begin_page(request, context.caller, agent), owner, key)
+    return Done(await DoAlone(page.finish, owner, id(page)) if isinstance(page, Draft) else page)
 
 
 async def cancel(request: CancelTask, context: Context) -> Grant:

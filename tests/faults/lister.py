@@ -1,4 +1,6 @@
-"""``python -m tests.faults.lister PORT KEY SECONDS CONNECTIONS PARAMS``: asks for a list on many connections at once.
+"""``python -m tests.faults.lister PORT KEY SECONDS PARAMS``: asks for lists on many connections at once.
+
+PARAMS is a JSON array with the params of each connection.
 
 It is a process of its own, so that its figures contain no waiting behind the test's own event loop.
 """
@@ -14,10 +16,9 @@ from tests.faults.bystander import Bystander
 from tests.faults.nodes import ROOT, Node
 
 
-async def listed(node: Node, key: str, seconds: float, connections: int, params: dict[str, Any]) -> list[float]:
-    """Return how many seconds each list took, over so many connections and for so long."""
-    numbers = (str(node.port), key, str(seconds), str(connections))
-    command = [sys.executable, "-m", "tests.faults.lister", *numbers, json.dumps(params)]
+async def listed(node: Node, key: str, seconds: float, params: list[dict[str, Any]]) -> list[float]:
+    """Return how many seconds each list took, over a connection for each of the params and for so long."""
+    command = [sys.executable, "-m", "tests.faults.lister", str(node.port), key, str(seconds), json.dumps(params)]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     assert process.returncode == 0
@@ -25,17 +26,17 @@ async def listed(node: Node, key: str, seconds: float, connections: int, params:
     return spans
 
 
-def main(port: int, key: str, seconds: float, connections: int, params: dict[str, Any]) -> list[float]:
+def main(port: int, key: str, seconds: float, params: list[dict[str, Any]]) -> list[float]:
     spans: list[float] = []
-    callers = [Bystander(port, key) for _ in range(connections)]
     ends = time.monotonic() + seconds
 
-    def ask(caller: Bystander) -> None:
+    def ask(own: dict[str, Any]) -> None:
+        caller = Bystander(port, key)
         while (since := time.perf_counter()) and time.monotonic() < ends:
-            caller.call("ListTasks", params)
+            caller.call("ListTasks", own)
             spans.append(time.perf_counter() - since)
 
-    threads = [Thread(target=ask, args=(caller,)) for caller in callers]
+    threads = [Thread(target=ask, args=(own,)) for own in params]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -44,5 +45,5 @@ def main(port: int, key: str, seconds: float, connections: int, params: dict[str
 
 
 if __name__ == "__main__":
-    port, key, seconds, connections, params = sys.argv[1:]
-    print(json.dumps(main(int(port), key, float(seconds), int(connections), json.loads(params))))  # noqa: T201
+    port, key, seconds, params = sys.argv[1:]
+    print(json.dumps(main(int(port), key, float(seconds), json.loads(params))))  # noqa: T201
