@@ -6,11 +6,13 @@ claims are checked, and the account that it names must be registered.
 
 import hashlib
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import jwt
 import msgspec
+import orjson
 from django.core.exceptions import ImproperlyConfigured
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
@@ -171,11 +173,9 @@ def verify(text: str, issuer: Issuer, key: PyJWK) -> Token:
 def _origin(text: str) -> tuple[Issuer, str, str]:
     """Return the issuer, the name of the key and the algorithm that a token gives, not yet verified. Raises
     InvalidKey."""
-    try:
-        token = jwt.decode_complete(text, options={"verify_signature": False})
-    except _HOSTILE:
-        raise InvalidKey from None
-    header, iss = token["header"], token["payload"].get("iss")
+    head, claims, _ = text.split(".")
+    header, payload = _read_part(head), _read_part(claims)
+    iss = payload.get("iss")
     issuer = issuers().get(iss) if isinstance(iss, str) else None
     kid, algorithm, kind = header.get("kid"), header.get("alg"), header.get("typ", "JWT")
     if issuer is None or not isinstance(kid, str) or len(kid) > 255 or algorithm not in issuer.algorithms:
@@ -184,6 +184,21 @@ def _origin(text: str) -> tuple[Issuer, str, str]:
     if not isinstance(kind, str) or kind.upper() not in accepted or not _FORBIDDEN.isdisjoint(header):
         raise InvalidKey
     return issuer, kid, algorithm
+
+
+def _read_part(part: str) -> dict[str, Any]:
+    """Return the JSON object of a part in base64url. Raises InvalidKey.
+
+    The library reads all parts again when it verifies the token. To have it read them here, too, would take a third of
+    the time of a refusal.
+    """
+    try:
+        value = orjson.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except ValueError:
+        raise InvalidKey from None
+    if not isinstance(value, dict):
+        raise InvalidKey
+    return value
 
 
 def _check(claims: Claims, issuer: Issuer) -> None:

@@ -88,6 +88,8 @@ HOSTILE: dict[str, Callable[[LocalIssuer], str]] = {
     "two tokens": lambda i: f"{i.token()}, Bearer {i.token()}",
     "100 kB": lambda i: i.token(padding="x" * 75_000),
     "deep JSON": lambda i: "eyJ." + urlsafe_b64encode(b"[" * 5_000).decode().rstrip("=") + ".AAAA",
+    "a list as the claims": lambda i: jwt.api_jws.encode(b"[]", i.keys["rsa-1"], "RS256", {"kid": "rsa-1"}),
+    "claims of a length that base64url does not have": lambda i: i.token().split(".")[0] + ".AAAAA.AAAA",
     "no JSON": lambda i: "eyJhbGciOi.eyJpc3MiOi.AAAA",
 }
 
