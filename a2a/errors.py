@@ -287,6 +287,15 @@ class Unauthenticated(Error):
     reason = "UNAUTHENTICATED"
     sentence = "Authentication is required: send an API key as Authorization: Bearer or X-API-Key"
 
+    def __init__(self, credentials: str = "", **facts: str) -> None:
+        super().__init__(**facts)
+        self.credentials = credentials
+        """The credentials that the server takes, in words; empty for an API key."""
+
+    @property
+    def message(self) -> str:
+        return f"Authentication is required: send {self.credentials}" if self.credentials else self.sentence
+
 
 class InvalidKey(Unauthenticated, twin=True):
     """The credential is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""

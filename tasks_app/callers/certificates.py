@@ -177,6 +177,7 @@ SCHEME = Scheme(
     name=NAME,
     method="mtls",
     cards=_cards,
+    credential="a client certificate in TLS",
     substitute="TLS-Client-Certificate",
     read=_read,
     prove=prove,

@@ -1,11 +1,13 @@
 """The schemes of authentication: how callers say who they are, in one table.
 
 A2A_SCHEMES lists the schemes that are on. This list is the one declaration of a deployment. The cards show the cards of
-its schemes, a 401 has their challenges, and a request is recognised by them alone, so that the three cannot disagree.
+its schemes, a 401 has their challenges and names their credentials, and a request is recognised by them alone, so that
+these cannot disagree.
 
 To add a scheme: write its Scheme in a module of its own, and add its name and its place to PLACES. A scheme has
 
 - `cards()`, the forms in which cards and descriptions show it;
+- `credential` and `place`, with which the message of a 401 says what to send;
 - `challenge`, which a 401 has in WWW-Authenticate (transports/challenges.py);
 - `read(meta)`, which finds the Evidence in the headers of a request, without looking whether it is valid;
 - `prove(evidence)`, which returns a work item that finds the Caller, or None. Whatever must be awaited before, such as
@@ -70,6 +72,10 @@ class Scheme(Struct, frozen=True, kw_only=True):
     """The method of authentication on cards of ADR-002."""
     details: Callable[[], Json] = dict
     """Returns the further members beside that method."""
+    credential: str
+    """The credential in words, with an article, for the message of a 401."""
+    place: str = ""
+    """The header of the credential, as that message names it; empty for one that is in no header."""
     challenge: str = ""
     """The auth-scheme of its challenge, as IANA lists it (RFC 9110, 11.6.1); empty without one."""
     substitute: str = ""
@@ -116,6 +122,11 @@ def security() -> dict[str, SecurityScheme]:
     return forms
 
 
+def credentials() -> str:
+    """Return the credentials that the schemes take, in words, for the message of a 401."""
+    return _words_for(tuple(settings.A2A_SCHEMES))
+
+
 def auth() -> Json:
     """Return the way to authenticate as cards of ADR-002 show it, which have room for one: tokens of service accounts
     before API keys, and these before all others."""
@@ -133,6 +144,15 @@ def bearer_token(meta: Mapping[str, Any]) -> str:
     """Return the token of `Authorization: Bearer`; empty without one."""
     scheme, _, value = meta.get("HTTP_AUTHORIZATION", "").partition(" ")
     return str(value.strip()) if scheme.lower() == "bearer" else ""
+
+
+@lru_cache(maxsize=64)
+def _words_for(names: tuple[str, ...]) -> str:
+    places: dict[str, list[str]] = {}
+    for scheme in _load(names):
+        places.setdefault(scheme.credential, []).append(scheme.place)
+    ways = {what: " or ".join(dict.fromkeys(filter(None, all_places))) for what, all_places in places.items()}
+    return ", or ".join(f"{what} as {way}" if way else what for what, way in ways.items())
 
 
 @lru_cache(maxsize=64)

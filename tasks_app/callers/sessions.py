@@ -127,6 +127,7 @@ SCHEME = Scheme(
     name=NAME,
     method="session",
     cards=dict,  # It is of no use to programs, for which the cards are.
+    credential="the session of a logged-in user",
     substitute="Session",
     read=_read,
     prove=_prove,

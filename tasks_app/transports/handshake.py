@@ -22,7 +22,7 @@ from tasks_app.callers.credentials import decode
 from tasks_app.callers.kinds import is_accepted
 from tasks_app.callers.paths import RESERVED
 from tasks_app.callers.permissions import may_see
-from tasks_app.callers.schemes import Evidence, evidence_in
+from tasks_app.callers.schemes import Evidence, credentials, evidence_in
 from tasks_app.cards.addresses import address_of, is_secure
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding, account
@@ -78,7 +78,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call.evidence = call.evidence or _evidence_in(request, protocols)
     ticket = _ticket_of(request, has_key=call.evidence is not None)
     if ticket is None and call.evidence is None:
-        raise fault_of_key(Unauthenticated(detail=NO_KEY), SUBJECT)
+        raise fault_of_key(Unauthenticated(credentials(), detail=NO_KEY), SUBJECT)
     # Each call has an id and a position of its own.
     call.request_id, call.after = "", lambda: None
     try:
@@ -136,7 +136,7 @@ def _evidence_in(request: HttpRequest, protocols: Sequence[str]) -> Evidence | N
     try:
         token = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:  # of base64, of ASCII before it, or of UTF-8 after it
-        raise fault_of_key(Unauthenticated(detail=NOT_ENCODED), SUBJECT) from None
+        raise fault_of_key(Unauthenticated(credentials(), detail=NOT_ENCODED), SUBJECT) from None
     return evidence_in({**request.META, "HTTP_AUTHORIZATION": f"Bearer {token}"}) if token else None
 
 

@@ -11,7 +11,7 @@ from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.last_use import last_uses
-from tasks_app.callers.schemes import Evidence, scheme_of
+from tasks_app.callers.schemes import Evidence, credentials, scheme_of
 from tasks_app.callers.scopes import Right
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
@@ -71,7 +71,7 @@ async def authenticate(
     `origin` returns the address for limits of strangers; empty if it is not known.
     """
     if evidence is None:
-        raise Unauthenticated
+        raise Unauthenticated(credentials())
     recognition = _cache.get(evidence)
     if recognition is not None and recognition.ends > time.monotonic():
         return recognition
@@ -142,11 +142,11 @@ async def check_again(proof: Proof, owner_id: int, right: Right, spelling: Spell
     """Check that the proof of a call still leads to a caller of this owner with the right. A call ends when its scope
     is taken away, and when an operator links its user to another principal.
 
-    Raises Unauthenticated, MissingScope and errors of the database.
+    Raises InvalidKey, MissingScope and errors of the database.
     """
     caller = await _ask(proof)
     if caller is None or caller.owner_id != owner_id:
-        raise Unauthenticated
+        raise InvalidKey
     check_right(caller, right, spelling)
 
 

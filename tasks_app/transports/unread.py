@@ -13,7 +13,7 @@ from django.conf import settings
 from a2a.envelopes import Failure
 from a2a.errors import Unauthenticated
 from tasks_app.callers.peers import peer_in
-from tasks_app.callers.schemes import evidence_in
+from tasks_app.callers.schemes import credentials, evidence_in
 from tasks_app.exchanges.refusals import tally
 from tasks_app.process.answering import Whole
 from tasks_app.transports.call import SMALL
@@ -30,16 +30,16 @@ def refuse_unread(scope: dict[str, Any]) -> Whole | None:
         return None
     if evidence_in(meta) is not None or tally.records(peer := peer_in(meta)):
         return None
-    media, failure = _answer(place.endpoint)
+    media, failure = _answer(place.endpoint, credentials())
     tally.count(peer, failure.status)
     return encode_whole(failure, media, meta, {"WWW-Authenticate": challenge(scope["path"])})
 
 
 @lru_cache(maxsize=64)
-def _answer(endpoint: str) -> tuple[str, Failure]:
+def _answer(endpoint: str, credentials: str) -> tuple[str, Failure]:
     """Return the media type and the error of an endpoint."""
     wrapping = wrap_of(endpoint)
-    return wrapping.media, wrapping.failure(Unauthenticated(), None, HTTPStatus.UNAUTHORIZED)
+    return wrapping.media, wrapping.failure(Unauthenticated(credentials), None, HTTPStatus.UNAUTHORIZED)
 
 
 def _length_in(meta: dict[str, str]) -> int:

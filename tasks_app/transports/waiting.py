@@ -7,7 +7,7 @@ from time import perf_counter
 from a2a.answers import Result, size_of
 from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, Unauthenticated
+from a2a.errors import Error, InvalidKey
 from a2a.language import Language
 from tasks_app.database.errors import MAY_PASS
 from tasks_app.exchanges.exchange import OpenExchange
@@ -105,7 +105,7 @@ async def wait_for_outcome(wait: Wait, context: Context, check_again: CheckAgain
         context.patience = perf_counter() + rest_of(expires_at, KEY_SECONDS)
         result = await wait_on(wait, context)
         if has_ended(expires_at):
-            raise Unauthenticated
+            raise InvalidKey
         # The key is checked before an answer too, because the last check was seconds ago. While the database is away
         # the check is left out.
         with contextlib.suppress(*MAY_PASS):

@@ -88,6 +88,7 @@ def test_cards_challenges_and_doors_agree(
     on = {one.challenge for one in schemes.schemes()} - {""} or {one.substitute for one in schemes.schemes()}
     assert set(re.findall(r"(?:^|, )([^ =]+) \w+=", refused["WWW-Authenticate"])) == on
     assert "error=" not in refused["WWW-Authenticate"]
+    assert refused.json()["error"]["message"] == f"Authentication is required: send {schemes.credentials()}"
 
     for name, sample in SAMPLES.items():
         answer = post(**sample(owner, issuer))
@@ -128,6 +129,24 @@ def test_a_scope_that_needs_an_escape_is_left_out_of_the_challenge() -> None:
 def test_the_schemes_are_api_keys_by_default(owner: Person) -> None:
     assert [one.name for one in schemes.schemes()] == ["bearer", "key"]
     assert challenge("/") == 'Bearer realm="taskdesk"'
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["bearer", "key"], "an API key as Authorization: Bearer or X-API-Key"),
+        (["oidc"], "an access token as Authorization: Bearer"),
+        (
+            ["mtls", "key", "oidc"],
+            "an access token as Authorization: Bearer, or an API key as X-API-Key, or a client certificate in TLS",
+        ),
+        (["session"], "the session of a logged-in user"),
+    ],
+)
+def test_a_401_says_what_the_schemes_take(names: list[str], words: str, settings: Any) -> None:
+    settings.A2A_SCHEMES = names
+    assert schemes.credentials() == words
+    assert post().json()["error"]["message"] == f"Authentication is required: send {words}"
 
 
 @pytest.mark.parametrize("names", [(), ("bearer", "magic")])
