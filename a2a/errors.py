@@ -81,8 +81,7 @@ class ParseError(Error):
 
 class InvalidRequest(Error):
     """The envelope is malformed, or HTTP refuses the method, the duration, the size or the media type of the request
-    (405, 408, 413, 415). The fact `detail` gives the reason.
-    """
+    (405, 408, 413, 415). The fact `detail` gives the reason."""
 
     reason = "INVALID_REQUEST"
     sentence = "Request payload validation error"
@@ -101,8 +100,7 @@ class MethodNotFound(Error):
 
 class InvalidParams(Error):
     """A field is wrong, a file is too large, or the address of a webhook must not be called. Each violation names a
-    field, as a dotted path from the params, and describes the fault.
-    """
+    field, as a dotted path from the params, and describes the fault."""
 
     reason = "INVALID_PARAMS"
     sentence = "Invalid parameters"
@@ -197,8 +195,7 @@ class WorkflowNotFound(Error):
 
 class PhaseRefused(Error):
     """The workflow may not enter the phase: it would skip one, or the workflow has ended. The facts `currentPhase` and
-    `requestedPhase` name both.
-    """
+    `requestedPhase` name both."""
 
     reason = "PHASE_REFUSED"
     sentence = "The workflow may not enter this phase"
@@ -214,8 +211,7 @@ class ContentTypeNotSupported(Error):
 
 class InvalidAgentResponse(Error):
     """The agent has failed, in a language in which a call is the work itself. In A2A such a task is an answer, and this
-    server never answers the error.
-    """
+    server never answers the error."""
 
     reason = "INVALID_AGENT_RESPONSE"
     sentence = "Invalid agent response"
@@ -223,8 +219,7 @@ class InvalidAgentResponse(Error):
 
 class ExtendedCardNotConfigured(Error):
     """The host of the call is not in `ALLOWED_HOSTS` and `A2A_PUBLIC_URL` is not set, so the card has no address (0.2:
-    404). In 0.x also: the extended card is switched off.
-    """
+    404). In 0.x also: the extended card is switched off."""
 
     reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
     sentence = "Authenticated Extended Card is not configured"
@@ -281,8 +276,7 @@ class RequestConflict(IdempotencyConflict, twin=True):
 
 class Unauthenticated(Error):
     """The call has no API key, or a key that is unknown, revoked or expired. The answer is 401 with a challenge, which
-    says `error="invalid_token"` if there was a key.
-    """
+    says `error="invalid_token"` if there was a key."""
 
     reason = "UNAUTHENTICATED"
     sentence = "Authentication is required: send an API key as Authorization: Bearer or X-API-Key"
@@ -311,8 +305,7 @@ class InvalidTicket(InvalidKey, twin=True):
 
 class ExpiredKey(InvalidKey):
     """The API key or the token was valid until its end, which has passed. Only a language that has a number for it
-    tells, because the caller has shown a credential that was once its own.
-    """
+    tells, because the caller has shown a credential that was once its own."""
 
     reason = "KEY_EXPIRED"
 
@@ -327,8 +320,7 @@ class MissingScope(Error):
 class BudgetExceeded(Error):
     """The budget is less than the agent's minimum expected cost: that of the call (`X-Budget-USD`), what its task may
     still cost, or what is left of the stored budget of the caller or of its tenant. The facts `budget`, `available` and
-    `required` say which, and the amounts in dollars.
-    """
+    `required` say which, and the amounts in dollars."""
 
     reason = "BUDGET_EXCEEDED"
     sentence = "The budget does not cover the expected cost"
@@ -336,8 +328,7 @@ class BudgetExceeded(Error):
 
 class PermissionDenied(Error):
     """The permissions of the caller do not include a phase of a workflow, a batch operation or a namespace. The facts
-    `kind` and `name` say which. An agent or a skill that a caller may not use is UNKNOWN_AGENT.
-    """
+    `kind` and `name` say which. An agent or a skill that a caller may not use is UNKNOWN_AGENT."""
 
     reason = "PERMISSION_DENIED"
     sentence = "The permissions of the caller do not include this"
@@ -352,8 +343,7 @@ class Timeout(Error):
 
 class RateLimited(Error):
     """The caller has too much in flight or stored, or makes too many calls. `Retry-After` and the fact `retryAfter` say
-    in how many seconds to try again. The facts `limit` and `most` are the name of the limit and its value.
-    """
+    in how many seconds to try again. The facts `limit` and `most` are the name of the limit and its value."""
 
     reason = "RATE_LIMITED"
     sentence = "Too much is in flight for this caller, try again later"
@@ -372,8 +362,7 @@ class TooManyCalls(RateLimited, twin=True):
 
 class Unavailable(Error):
     """The server is stopping or overloaded, or it cannot reach its database. `Retry-After` and the fact `retryAfter`
-    say in how many seconds to try again.
-    """
+    say in how many seconds to try again."""
 
     reason = "UNAVAILABLE"
     sentence = "The server cannot take this call now, try again"
@@ -401,8 +390,7 @@ Value = TypeVar("Value")
 def entry(table: Mapping[type[Error], Value], error: Error, what: str) -> Value:
     """Return the table's value for the row of an error.
 
-    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks.
-    """
+    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks."""
     if error.row not in table:
         raise LookupError(f"{error.row.__name__} has no {what}: add it to the table")
     return table[error.row]
