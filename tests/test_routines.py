@@ -2,12 +2,14 @@
 
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
 from django.db import OperationalError
 
 from tasks_app.process import services
+from tasks_app.runner.runner import runner
 from tasks_app.upkeep import deletion
 from tasks_app.upkeep import retention as module
 from tasks_app.upkeep import routine as routines
@@ -94,10 +96,34 @@ def test_a_routine_whose_thread_has_ended_is_a_trouble_of_its_process(monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(services, "_running", [routine])
         assert sentence not in services.troubles()
-        routine.thread = threading.Thread(target=int)
-        routine.thread.start()
-        routine.thread.join()
+        routine.thread = ended_thread("exits")
         assert sentence in services.troubles()
+
+
+def ended_thread(name: str) -> threading.Thread:
+    thread = threading.Thread(target=int, name=name)
+    thread.start()
+    thread.join()
+    return thread
+
+
+@pytest.mark.parametrize("service", [services.local, services.celery, services.census, services.sender])
+def test_any_service_whose_thread_has_ended_is_a_trouble_of_its_process(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "thread", ended_thread("the work"))
+    with monkeypatch.context() as patch:
+        patch.setattr(services, "_running", [service])
+        assert "the work: its thread has ended; restart the process" in services.troubles()
+
+
+def test_a_runner_whose_heartbeat_has_ended_is_a_trouble_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "runner: its loop or its heartbeat has ended; restart the process"
+    monkeypatch.setattr(runner, "control", SimpleNamespace(thread=threading.current_thread()))
+    monkeypatch.setattr(runner.heartbeat, "thread", threading.current_thread())
+    assert sentence not in services.troubles()
+    monkeypatch.setattr(runner.heartbeat, "thread", ended_thread("heartbeat"))
+    assert sentence in services.troubles()
 
 
 def test_a_round_without_a_database_fails_once(

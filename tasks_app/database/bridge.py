@@ -132,12 +132,12 @@ class Bridge:
 
     def troubles(self, seconds: float) -> list[str]:
         """Return sentences about lanes with a dead thread, and about vital lanes with work older than the seconds."""
-        sentences = [
-            f"lane {lane.name}: a thread of it has ended; restart the process"
-            for lane in list(self.lanes.values())
-            if lane.dead
-        ]
-        return sentences + self._waits(seconds, lambda name: name in VITAL)
+        return self.deaths() + self._waits(seconds, lambda name: name in VITAL)
+
+    def deaths(self) -> list[str]:
+        """Return sentences about lanes with a dead thread."""
+        lanes = [lane for lane in list(self.lanes.values()) if lane.dead]
+        return [f"lane {lane.name}: a thread of it has ended; restart the process" for lane in lanes]
 
     def lags(self, seconds: float) -> list[str]:
         """Return sentences about other lanes with work older than the seconds. One caller's reads can fill those lanes,

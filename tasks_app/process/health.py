@@ -88,12 +88,9 @@ async def find_problems() -> list[str]:
     if readers.draining:
         problems.append("draining: the process is going down")
     problems += _find_late_sweeps()
-    if not runner.alive:
-        problems.append("runner: its loop or its heartbeat has ended; restart the process")
-    if runner.helpless:
-        problems.append(runner.helpless)
+    problems += filter(None, [runner.death, runner.helpless])
     if not sender.alive:
-        problems.append("deliveries: the thread that sends has ended; restart the process")
+        problems.append("deliveries: its thread has ended; restart the process")
     problems += bridge.troubles(settings.A2A_CALL_SECONDS)
     try:
         async with asyncio.timeout(PATIENCE):

@@ -140,9 +140,21 @@ def take_over() -> None:
 def troubles() -> list[str]:
     """Return sentences about delays that do not keep the process from its work."""
     hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf, limits.bank.trouble) if trouble]
-    ended = [service.title for service in _running if isinstance(service, Routine) and service.has_ended]
-    routines = [f"{title}: its thread has ended; restart the process" for title in ended]
-    return [*hints, *routines, *runner.troubles(), *doors.troubles(), *files.outage.troubles()]
+    return [*hints, *_deaths(), *runner.troubles(), *doors.troubles(), *files.outage.troubles()]
+
+
+def _deaths() -> list[str]:
+    """Return sentences about threads of services and of lanes that have ended by themselves.
+
+    A worker has no port, and so no /readyz. Its row alone can say it.
+    """
+    threads = [(service, getattr(service, "thread", None)) for service in _running]
+    ended = [
+        service.title if isinstance(service, Routine) else thread.name
+        for service, thread in threads
+        if thread is not None and not thread.is_alive()
+    ]
+    return [*(f"{title}: its thread has ended; restart the process" for title in ended), *bridge.deaths()]
 
 
 trouble_sources.extend((troubles, recorder.troubles, folder.troubles))

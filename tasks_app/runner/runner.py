@@ -110,10 +110,15 @@ class Runner:
         control, heartbeat = self.control, self.heartbeat.thread
         return control is None or (control.thread.is_alive() and heartbeat is not None and heartbeat.is_alive())
 
+    @property
+    def death(self) -> str:
+        """The sentence about a thread that has ended and that the runs need; empty if all are alive."""
+        return "" if self.alive else "runner: its loop or its heartbeat has ended; restart the process"
+
     def troubles(self) -> list[str]:
         """Return a sentence if the process is helpless or cannot start others, and one for each agent that hangs."""
         starts = ["runner: no process for isolated agents can be started, see the log"] if unable.is_set() else []
-        return [*filter(None, [self.helpless]), *self.watchdog.troubles(), *starts]
+        return [*filter(None, [self.death, self.helpless]), *self.watchdog.troubles(), *starts]
 
     @property
     def helpless(self) -> str:

@@ -23,6 +23,7 @@ from tasks_app.database.waits import CallerLeft, Entry
 from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
+from tasks_app.process import services
 from tasks_app.process.health import find_lags, find_problems, reports
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.rows import creation
@@ -281,9 +282,8 @@ def test_a_lane_whose_thread_has_ended_is_named() -> None:
     lane.join(PATIENCE)
     lane.stopping = False
     try:
-        sentence = "lane write: a thread of it has ended; restart the process"
-        assert bridge.troubles(PATIENCE) == [sentence]
-        assert sentence in async_to_sync(find_problems)(), "the process is not ready"
+        assert bridge.troubles(PATIENCE) == [sentence := "lane write: a thread of it has ended; restart the process"]
+        assert {sentence} <= {*async_to_sync(find_problems)()} & {*services.troubles()}, "in /readyz, and for doctor"
     finally:
         del bridge.lanes["write"]
 
