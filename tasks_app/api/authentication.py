@@ -7,8 +7,8 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.peers import origin_in
-from tasks_app.limits.strangers import count_failure
+from tasks_app.callers.peers import origin_in, peer_in
+from tasks_app.exchanges.refusals import count_wrong
 from tasks_app.models import OperatorToken
 from tasks_app.operators.second_factor import is_satisfied
 from tasks_app.operators.tokens import find_token
@@ -43,7 +43,7 @@ def _count_failure(request: Request) -> None:
     A right token from the same address is accepted all the same: a guesser must not lock out its neighbours.
     """
     try:
-        count_failure(origin_in(request.META))
+        count_wrong(origin_in(request.META), peer_in(request.META))
     except TooManyCalls as error:
         raise Throttled(error.retry_after) from None
 

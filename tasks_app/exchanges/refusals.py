@@ -14,6 +14,7 @@ from typing import Self
 from django.db import connection
 from msgspec import Struct
 
+from a2a.errors import TooManyCalls
 from tasks_app import clock
 from tasks_app.callers.peers import network_of
 from tasks_app.database.bridge import bridge
@@ -21,6 +22,7 @@ from tasks_app.database.sql import sql_time
 from tasks_app.database.work import Work
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.limits import strangers
 from tasks_app.models import Refusals
 
 log = logging.getLogger(__name__)
@@ -101,18 +103,22 @@ class Tally:
         self._futures: set[Future[None]] = set()
         """The futures of counts at the write lane."""
 
-    def count(self, peer: str | None, status: int) -> bool:
-        """Count a refusal by its HTTP status; return whether it is among those that are recorded."""
+    def count(self, peer: str | None, status: int, *, has_exchange: bool = True) -> bool:
+        """Count a refusal by its HTTP status; return whether it is among those that are recorded.
+
+        A request that is no call, such as one to the OAuth server, has no exchange, so none of these is recorded.
+        """
         minute = clock.now().replace(second=0, microsecond=0)
         with self.lock:
             if minute != self.minute:
                 self.minute, self.totals = minute, {}
             address = self._row_of(peer)
-            total = self.totals[address] = self.totals.get(address, 0) + 1
+            total = self.totals[address] = self.totals.get(address, 0) + has_exchange
+            is_recorded = has_exchange and total <= RECORDED
             count = self.waiting.setdefault((minute, address), Count())
-            count.add(_count_of(status, recorded=total <= RECORDED))
+            count.add(_count_of(status, recorded=is_recorded))
             self._plan()
-        return total <= RECORDED
+        return is_recorded
 
     def records(self, peer: str | None) -> bool:
         """Return whether the next refusal of an address is among those that are recorded."""
@@ -125,7 +131,10 @@ class Tally:
         return address if address in self.totals or len(self.totals) < ADDRESSES else OTHERS
 
     def _plan(self) -> None:
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # A thread of a page. The routine of the process hands the counts over.
         if self.loop is not loop:
             self.loop = loop
             loop.call_later(BEHIND, self.flush)
@@ -161,6 +170,20 @@ class Tally:
 
 tally = Tally()
 """The tally of this process."""
+
+
+def count_wrong(origin: str, peer: str | None, status: int = 401) -> None:
+    """Count a wrong credential in a request that is no call, such as one to the OAuth server or for a file.
+
+    `origin` is the address for limits of strangers, and `status` that of the refusal. Raises TooManyCalls for one
+    wrong credential too many.
+    """
+    try:
+        strangers.count_failure(origin)
+    except TooManyCalls:
+        tally.count(peer, 429, has_exchange=False)
+        raise
+    tally.count(peer, status, has_exchange=False)
 
 
 def address_of_search(text: str) -> str:

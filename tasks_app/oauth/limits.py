@@ -15,7 +15,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from a2a.errors import TooManyCalls
 from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers.access import caller_for
-from tasks_app.callers.peers import origin_in
+from tasks_app.callers.peers import origin_in, peer_in
+from tasks_app.exchanges.refusals import count_wrong, tally
 from tasks_app.limits import strangers
 from tasks_app.limits.rate_limits import limits
 from tasks_app.models import OAuthClient
@@ -28,18 +29,27 @@ def limit_wrong(view: View) -> View:
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        origin = origin_in(request.META)
+        origin, peer = origin_in(request.META), peer_in(request.META)
         try:
-            strangers.check_calls(origin)
-            strangers.check_failures(origin)
+            _check(origin, peer)
             response: HttpResponse = view(request, *args, **kwargs)
             if response.status_code == 401 or b'"invalid_grant"' in response.content:
-                strangers.count_failure(origin)
+                count_wrong(origin, peer)
         except TooManyCalls as error:
             return _refuse(error)
         return response
 
     return answer
+
+
+def _check(origin: str, peer: str | None) -> None:
+    """Check that the address may make the request. Raises TooManyCalls."""
+    try:
+        strangers.check_calls(origin)
+        strangers.check_failures(origin)
+    except TooManyCalls:
+        tally.count(peer, 429, has_exchange=False)
+        raise
 
 
 def spend(client: OAuthClient, cost: int, peer: str | None) -> None:

@@ -17,7 +17,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from tasks_app import clock
 from tasks_app.callers.access import digests
-from tasks_app.limits import strangers
+from tasks_app.exchanges.refusals import count_wrong
 from tasks_app.limits.rates import LEAST_COST, SEND_COST
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
@@ -187,7 +187,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
         """
         mine = {"token_checksum": checksum(token), "application": request.client}
         if not any(table.objects.filter(**mine).exists() for table in (AccessToken, RefreshToken)):
-            strangers.count_failure(request.headers[ORIGIN])
+            count_wrong(request.headers[ORIGIN], request.headers[APPROVER].peer)
             return
         _spend_if_public(request, request.client, LEAST_COST)
         with transaction.atomic():

@@ -13,7 +13,9 @@ from django.utils.http import content_disposition_header
 
 from a2a.errors import RateLimited, TooManyCalls, Unavailable
 from a2a.files import ID
+from tasks_app.callers.peers import peer_of
 from tasks_app.database.bridge import bridge
+from tasks_app.exchanges.refusals import count_wrong, tally
 from tasks_app.files import FindFile, find_problem, path_of, storage
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import account
@@ -96,15 +98,19 @@ def _refuse_for_now(status: int, error: RateLimited | Unavailable) -> HttpRespon
 
 def _check_link(request: HttpRequest, file: str) -> HttpResponse | None:
     """Count the request, and a wrong link. Return the refusal of a wrong link, or of an address with too many."""
-    origin = find_origin(request)
+    origin, peer = find_origin(request), peer_of(request)
     try:
         strangers.check_calls(origin)
-        if sentence := find_problem(file, request.GET.get("until", ""), request.GET.get("signature", "")):
-            strangers.count_failure(origin)
-            return _refuse(403, sentence)
+    except TooManyCalls as error:
+        tally.count(peer, 429, has_exchange=False)
+        return _refuse_for_now(429, error)
+    if not (sentence := find_problem(file, request.GET.get("until", ""), request.GET.get("signature", ""))):
+        return None
+    try:
+        count_wrong(origin, peer, 403)
     except TooManyCalls as error:
         return _refuse_for_now(429, error)
-    return None
+    return _refuse(403, sentence)
 
 
 def _headers(row: File, start: int, end: int) -> dict[str, str]:

@@ -15,10 +15,11 @@ from a2a.errors import TooManyCalls
 from a2a.states import TaskState
 from a2a.types import Json
 from tasks_app import counters
+from tasks_app.callers.peers import peer_of
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.exchanges.recent import recent_calls
-from tasks_app.limits.strangers import count_failure
+from tasks_app.exchanges.refusals import count_wrong
 from tasks_app.operators.tokens import find_token
 from tasks_app.process.health import count_unfinished
 from tasks_app.transports.http import find_origin
@@ -46,7 +47,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponse("the database does not answer: see /readyz\n", status=503, content_type=MEDIA)
     if row is None:
         try:
-            count_failure(find_origin(request))
+            count_wrong(find_origin(request), peer_of(request))
         except TooManyCalls as error:
             return _refuse(429, str(error.retry_after))
         return _refuse(401)

@@ -2,6 +2,7 @@
 
 from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers.last_use import last_uses
+from tasks_app.exchanges.refusals import tally
 from tasks_app.upkeep.routine import Routine
 
 
@@ -13,6 +14,7 @@ class Counts(Routine):
 
     def run_round(self) -> None:
         """Store all that was counted since the last round."""
+        tally.flush()
         refused_calls.flush()
         last_uses.flush()
 

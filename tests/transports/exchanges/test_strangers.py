@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError
 from django.db import OperationalError
-from django.test import AsyncClient, Client
+from django.http import HttpResponse
+from django.test import AsyncClient, Client, RequestFactory
 from django.urls import reverse
 from msgspec.structs import replace
 
@@ -17,7 +19,9 @@ from tasks_app.exchanges import refusals
 from tasks_app.exchanges.refusals import ADDRESSES, OTHERS, RECORDED, AddRefusals, tally
 from tasks_app.ids import uuid7
 from tasks_app.models import ApiKey, Refusals
+from tasks_app.oauth.limits import limit_wrong
 from tasks_app.transports import keys
+from tasks_app.upkeep.counts import Counts
 from tests.conftest import PATIENCE, Person
 from tests.support.commands import printed
 from tests.support.exchanges import recorded
@@ -118,6 +122,33 @@ def test_a_link_that_was_made_up_counts_like_a_wrong_key(hand: Hand, settings: A
     answers = [get("/links/none?signature=x"), get(file), get(file)]
     assert [status for status, _ in answers] == [403, 403, 429]
     assert int(answers[2][1]["Retry-After"]) > 0
+
+
+WRONG = {"Authorization": "Bearer tdo_nonsense"}
+OTHER_DOORS: dict[str, Callable[[], int]] = {
+    "the OAuth server": lambda: limit_wrong(lambda _: HttpResponse(status=401))(RequestFactory().post("/")).status_code,
+    "the operators' API": lambda: Client().get("/api/v1/", headers=WRONG).status_code,
+    "the metrics": lambda: asyncio.run(AsyncClient().get("/metrics", headers=WRONG)).status_code,
+    "a file": lambda: get(f"/files/{uuid7()}/x.txt?until=1&signature=x")[0],
+}
+"""Requests that are no calls, with a wrong credential; each returns the status of its answer."""
+
+
+@pytest.mark.parametrize("name", OTHER_DOORS)
+def test_wrong_credentials_of_requests_that_are_no_calls_are_counted_too(hand: Hand, settings: Any, name: str) -> None:
+    settings.A2A_ADDRESS_FAILURES = 2
+    statuses = [OTHER_DOORS[name]() for _ in range(3)]
+    assert statuses in ([401, 401, 429], [403, 403, 429])
+    assert rows() == [("127.0.0.1", 2, 1, 0, 0)]
+    recorded(0)
+
+
+def test_counts_of_a_thread_without_a_loop_are_stored_by_the_routine(hand: Hand) -> None:
+    tally.count("192.0.2.1", 401, has_exchange=False)
+    assert tally.waiting
+    Counts().run_round()
+    assert not tally.waiting
+    assert rows() == [("192.0.2.1", 1, 0, 0, 0)]
 
 
 def test_minutes_and_addresses_have_rows_of_their_own(post: Post, hand: Hand, settings: Any) -> None:
