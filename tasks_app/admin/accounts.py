@@ -10,8 +10,9 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.acting import act_on_each
+from tasks_app.admin.asking import act_on_one
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.making import Making, Reason, check_tenant, list_languages
+from tasks_app.admin.making import Checked, Making, Reason, check_tenant, list_languages
 from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.callers.service_accounts import CERTIFICATE
@@ -36,6 +37,14 @@ class NewAccount(Reason):
     field_order = ("issuer", "subject", "principal", "tenant", "scopes", "language", "reason")
 
 
+class ChangedAccount(Checked):
+    """The scopes of an account."""
+
+    scopes = forms.CharField(
+        max_length=255, help_text="The scopes that it may have at most, separated by spaces; * is all."
+    )
+
+
 @admin.register(ServiceAccount)
 class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
     making_form = NewAccount
@@ -56,7 +65,7 @@ class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
     ordering = ("-id",)
     search_fields = ("subject", "issuer", "principal__name", "principal__tenant__name")
     search_help_text = "A part of the subject, of the issuer, of the principal or of its tenant."
-    actions = ("disable", "enable", "refuse_former_tokens")
+    actions = ("change_scopes", "disable", "enable", "refuse_former_tokens")
 
     def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
         check_tenant(request, values["tenant"])
@@ -78,6 +87,19 @@ class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
     @admin.display(description="tokens from (UTC)")
     def show_not_before(self, row: ServiceAccount) -> str | None:
         return format_time(row.not_before) or None
+
+    @admin.action(permissions=["act"], description="Change the scopes of the selected account")
+    def change_scopes(self, request: HttpRequest, queryset: QuerySet[ServiceAccount]) -> HttpResponse | None:
+        """Set the most scopes of one account, in place of those from before."""
+
+        def change(row: ServiceAccount, by: Operator, values: dict[str, Any]) -> str:
+            if not accounts.change(row, by, values["scopes"]):
+                raise ValueError("the account is limited to these scopes already")
+            return ""
+
+        rows = queryset.select_related("principal__tenant")
+        warning = "Calls with its tokens and certificates have these scopes at most, from now on."
+        return act_on_one(self, request, rows, "change_scopes", change, form=ChangedAccount, warning=warning)
 
     @admin.action(permissions=["act"], description="Disable selected accounts")
     def disable(self, request: HttpRequest, queryset: QuerySet[ServiceAccount]) -> HttpResponse | None:

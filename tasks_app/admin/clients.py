@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.asking import act_on_one
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.making import Making, Reason, check_tenant
+from tasks_app.admin.making import Checked, Making, Reason, check_tenant
 from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import OAuthClient
@@ -45,6 +45,21 @@ class NewClient(Reason):
         return str(self.cleaned_data["redirect_uris"]).split()
 
 
+class ChangedClient(Checked):
+    """The scopes and the redirect URIs of a client. An empty field leaves what there is."""
+
+    scopes = forms.CharField(
+        required=False, max_length=255, help_text="The most scopes of its tokens; empty: those that it has."
+    )
+    redirect_uris = forms.CharField(
+        required=False,
+        max_length=40_000,
+        label="Redirect URIs",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="One address on each line; empty: those that it has.",
+    )
+
+
 class Overlap(forms.Form):
     """The field of a rotation."""
 
@@ -75,7 +90,7 @@ class OAuthClientAdmin(Making, DatedTable[OAuthClient]):
     ordering = ("-id",)
     search_fields = ("name", "client_id", "principal__name", "principal__tenant__name")
     search_help_text = "A part of the name, of the client id, of the principal or of its tenant."
-    actions = ("rotate", "disable", "enable", "revoke")
+    actions = ("change_client", "rotate", "disable", "enable", "revoke")
 
     def make(self, request: HttpRequest, values: dict[str, Any]) -> tuple[Model, str]:
         check_tenant(request, values["tenant"])
@@ -91,6 +106,19 @@ class OAuthClientAdmin(Making, DatedTable[OAuthClient]):
     @admin.display(description="former secret until (UTC)")
     def show_former_until(self, row: OAuthClient) -> str | None:
         return format_time(row.former_until) or None
+
+    @admin.action(permissions=["act"], description="Change scopes or redirect URIs of the selected client")
+    def change_client(self, request: HttpRequest, queryset: QuerySet[OAuthClient]) -> HttpResponse | None:
+        """Set the scopes or the redirect URIs of one client, in place of those from before."""
+
+        def change(row: OAuthClient, by: Operator, values: dict[str, Any]) -> str:
+            if not clients.change(row, by, values["scopes"] or None, values["redirect_uris"].split() or None):
+                raise ValueError("the client has these values already")
+            return ""
+
+        rows = queryset.select_related("principal__tenant")
+        warning = "Its tokens have these scopes at most from now on, and browsers return to these addresses alone."
+        return act_on_one(self, request, rows, "change_client", change, form=ChangedClient, warning=warning)
 
     @admin.action(permissions=["act"], description="Give the selected client a new secret")
     def rotate(self, request: HttpRequest, queryset: QuerySet[OAuthClient]) -> HttpResponse | None:

@@ -61,6 +61,41 @@ def add(wish: NewClient, operator: Operator) -> tuple[OAuthClient, str]:
     return client, secret
 
 
+def change(
+    client: OAuthClient, operator: Operator, scopes: str | None = None, redirect_uris: Sequence[str] | None = None
+) -> bool:
+    """Set the scopes or the redirect URIs of the client, those that are given. Return false if it has them already.
+
+    They hold at once: its tokens have the scopes that are theirs and the client's. Raises ValueError for values with
+    which the client could not work, and for one that was revoked.
+    """
+    with transaction.atomic():
+        row = OAuthClient.objects.select_for_update().select_related("principal__tenant").get(pk=client.pk)
+        if row.revoked_at:
+            raise ValueError("the client was revoked")
+        wish = NewClient(
+            name=row.name,
+            principal=row.principal.name,
+            tenant=row.principal.tenant.name,
+            grant=row.authorization_grant_type,
+            scopes=row.scopes if scopes is None else scopes,
+            redirect_uris=row.redirect_uris.split() if redirect_uris is None else redirect_uris,
+            public=row.client_type == PUBLIC,
+        )
+        _check(wish)
+        wishes = {"scopes": " ".join(wish.scopes.split()), "redirect_uris": " ".join(wish.redirect_uris)}
+        before = {name: getattr(row, name) for name, value in wishes.items() if getattr(row, name) != value}
+        after = {name: wishes[name] for name in before}
+        if not before:
+            return False
+        for name, value in after.items():
+            setattr(row, name, value)
+        row.save(update_fields=list(after))
+        record_acts(operator, "change", Change(row, before, after))
+    client.refresh_from_db()
+    return True
+
+
 def rotate(client: OAuthClient, operator: Operator, overlap: timedelta) -> str:
     """Give the client a new secret, and return it. The former one is valid for the time of the overlap.
 

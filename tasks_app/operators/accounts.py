@@ -56,6 +56,22 @@ def add(
     return row
 
 
+def change(account: ServiceAccount, operator: Operator, scopes: str) -> bool:
+    """Set the most scopes that the account may have. Return false if it has them already.
+
+    They hold for tokens that were issued before, too: a token has the scopes that are in both.
+    """
+    with transaction.atomic():
+        row = _lock(account)
+        before, row.scopes = row.scopes, " ".join(scopes.split())
+        if row.scopes == before:
+            return False
+        row.save(update_fields=["scopes"])
+        record_acts(operator, "change", Change(row, {"scopes": before}, {"scopes": row.scopes}))
+    account.refresh_from_db()
+    return True
+
+
 def disable(account: ServiceAccount, operator: Operator) -> bool:
     """Refuse the tokens and certificates of the account until `enable`. Return false if they were refused already."""
     return _set(account, operator, "disable", disabled_at=clock.now())
@@ -83,8 +99,7 @@ def _set(account: ServiceAccount, operator: Operator, verb: str, **times: dateti
     """Set a time of an account, and record the act. Return false if there is nothing to change."""
     ((column, time),) = times.items()
     with transaction.atomic():
-        rows = ServiceAccount.objects.select_for_update(of=("self",)).select_related("principal__tenant")
-        row = rows.get(pk=account.pk)
+        row = _lock(account)
         before = getattr(row, column)
         is_later = column == "not_before" and time is not None and (before is None or time > before)
         if not is_later and (column == "not_before" or (before is None) == (time is None)):
@@ -94,6 +109,12 @@ def _set(account: ServiceAccount, operator: Operator, verb: str, **times: dateti
         record_acts(operator, verb, Change(row, {column: before}, {column: time}))
     account.refresh_from_db()
     return True
+
+
+def _lock(account: ServiceAccount) -> ServiceAccount:
+    """Lock the row of an account until the end of the transaction, and return it as it is now."""
+    rows = ServiceAccount.objects.select_for_update(of=("self",)).select_related("principal__tenant")
+    return rows.get(pk=account.pk)
 
 
 def _check_name(issuer: str, subject: str) -> None:

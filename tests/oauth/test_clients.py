@@ -1,5 +1,6 @@
 """The clients of the OAuth server, as operators handle them."""
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -62,6 +63,31 @@ def test_a_client_is_disabled_enabled_and_revoked_once_each() -> None:
     with pytest.raises(ValueError, match="was revoked"):
         clients.rotate(client, BY, timedelta(0))
     assert list(Act.objects.order_by("id").values_list("verb", flat=True)) == ["make", "disable", "enable", "revoke"]
+
+
+@pytest.mark.storage
+@pytest.mark.django_db
+def test_the_scopes_and_addresses_of_a_client_change_each_by_itself() -> None:
+    client, _ = clients.add(new(**CODE), BY)
+    assert clients.change(client, BY, scopes="tasks:read  tasks:write")
+    assert (client.scopes, client.redirect_uris) == ("tasks:read tasks:write", "https://app.example/")
+    assert clients.change(client, BY, redirect_uris=["https://a.example/", "https://b.example/"])
+    assert client.redirect_uris == "https://a.example/ https://b.example/"
+    assert not clients.change(client, BY, "tasks:read tasks:write", client.redirect_uris.split())
+    for wrong in ({"scopes": "*"}, {"redirect_uris": []}, {"redirect_uris": ["http://a.example/"]}):
+        with pytest.raises(ValueError, match=r"no \* for all|needs a redirect URI|cannot be a redirect URI"):
+            clients.change(client, BY, **wrong)  # type: ignore[arg-type]  # each value is of its name
+    clients.revoke(client, BY)
+    with pytest.raises(ValueError, match="was revoked"):
+        clients.change(client, BY, scopes="tasks:read")
+    acts = Act.objects.filter(verb="change").order_by("id").values_list("before", "after")
+    assert [(json.loads(before), json.loads(after)) for before, after in acts] == [
+        ({"scopes": "tasks:read"}, {"scopes": "tasks:read tasks:write"}),
+        (
+            {"redirect_uris": "https://app.example/"},
+            {"redirect_uris": "https://a.example/ https://b.example/"},
+        ),
+    ]
 
 
 @pytest.mark.storage
@@ -206,6 +232,25 @@ def test_the_admin_adds_and_rotates_a_client_and_shows_each_secret_once(site: Si
     acts = browser.open("/api/v1/acts/?kind=OAuth+client").json()["results"]
     ours = [(act["verb"], act["door"], act["reason"]) for act in acts if act["object_id"] == str(row["id"])]
     assert ours == [("rotate", "admin", "a leak"), ("make", "admin", "a test")]
+
+
+def test_fewer_scopes_of_a_client_hold_for_its_tokens_whichever_door_sets_them(site: Site, browser: Browser) -> None:
+    line = site.command("add", "narrow", "--principal", "olga", "--scopes", "tasks:read tasks:write")
+    site.add("narrow", line)
+    number, access = str(line["id"]), site.token("narrow")["access_token"]
+    assert site.call(access) == 200
+    assert site.command("change", number, "--scopes", "tasks:write")["scopes"] == "tasks:write"
+    until(lambda: site.call(access) == 403, "the token has lost the scope")
+    path = f"/api/v1/clients/{number}/change/"
+    assert browser.send(path, scopes="tasks:read tasks:write").json()["scopes"] == "tasks:read tasks:write"
+    until(lambda: site.call(access) == 200, "the token has it again")
+    assert browser.send(path, scopes="tasks:read tasks:write").status_code == 409
+    assert (browser.send(path).status_code, browser.send(path, scopes="*").status_code) == (400, 400)
+    chosen = {"action": "change_client", "_selected_action": number, "post": "yes", "redirect_uris": ""}
+    assert browser.submit(ADMIN, **chosen, scopes="tasks:write").headers["Location"] == ADMIN
+    until(lambda: site.call(access) == 403, "the token has lost it again")
+    browser.submit(ADMIN, **chosen, scopes="")
+    assert "The client has these values already." in browser.open(ADMIN).text
 
 
 def test_a_public_client_is_added_in_the_admin_without_a_secret(browser: Browser) -> None:

@@ -53,6 +53,33 @@ def test_the_commands_add_list_disable_enable_and_limit() -> None:
     assert verbs() == [("make", "ci"), ("disable", "lost"), ("enable", ""), ("not-before", ""), ("make", "")]
 
 
+def test_the_scopes_of_an_account_are_changed_by_each_door(account: ServiceAccount) -> None:
+    number, chief = str(account.pk), program(ADMINISTRATOR)
+    (line,) = printed("a2a", "accounts", "change", number, "--scopes", "tasks:read  tasks:cancel", "--reason", "more")
+    assert line["scopes"] == "tasks:read tasks:cancel"
+    unchanged = run("a2a", "accounts", "change", number, "--scopes", "tasks:read tasks:cancel")
+    assert (unchanged.code, "limited to these scopes already" in unchanged.errors) == (0, True)
+    assert chief.post(f"accounts/{number}/change/", scopes="tasks:write").json()["scopes"] == "tasks:write"
+    assert chief.post(f"accounts/{number}/change/", scopes="tasks:write").status_code == 409
+    assert chief.post(f"accounts/{number}/change/").status_code == 400
+    browser, place = Client(), reverse("admin:tasks_app_serviceaccount_changelist")
+    browser.force_login(operator(ADMINISTRATOR))
+    form = {"action": "change_scopes", "_selected_action": [number], "post": "yes", "reason": "less"}
+    assert "separate scopes by spaces" in browser.post(place, form | {"scopes": "a,b"}).content.decode()
+    for _ in range(2):
+        page = browser.post(place, form | {"scopes": "tasks:read"}, follow=True).content.decode()
+    assert "limited to these scopes already" in page
+    account.refresh_from_db()
+    assert account.scopes == "tasks:read"
+    acts = Act.objects.filter(verb="change", kind="service account").order_by("id")
+    acts = acts.values_list("verb", "before", "after", "reason")
+    assert [(verb, json.loads(before), json.loads(after), reason) for verb, before, after, reason in acts] == [
+        ("change", {"scopes": "tasks:read"}, {"scopes": "tasks:read tasks:cancel"}, "more"),
+        ("change", {"scopes": "tasks:read tasks:cancel"}, {"scopes": "tasks:write"}, ""),
+        ("change", {"scopes": "tasks:write"}, {"scopes": "tasks:read"}, "less"),
+    ]
+
+
 def test_the_act_of_making_an_account_names_its_principal() -> None:
     printed("a2a", "accounts", "add", ISSUER, "robot-7", *ACCOUNT)
     after = json.loads(Act.objects.get(verb="make").after)

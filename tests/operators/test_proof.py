@@ -46,7 +46,7 @@ def key_form(**more: str) -> dict[str, str]:
 
 
 SWITCHED_FORM = "tasks_app_oauthclient_add"
-SWITCHED = {("tasks_app_oauthclient_changelist", "enable"), ("tasks_app_oauthclient_changelist", "rotate")}
+SWITCHED = {("tasks_app_oauthclient_changelist", action) for action in ("change_client", "enable", "rotate")}
 """The form and the actions of pages that are there with A2A_OAUTH alone."""
 
 
@@ -130,7 +130,7 @@ def test_a_token_without_the_permission_gives_no_rights(resource: Any, verb: str
     assert "--administer" in answer.json()["detail"] or resource.segment == "tokens"
 
 
-BY_SCOPES = {"keys": {"create", "rotate"}, "accounts": {"create", "enable"}}
+BY_SCOPES = {"keys": {"create", "rotate"}, "accounts": {"change", "create", "enable"}}
 """Verbs that give rights unless the scopes only read, by resource."""
 GIVES_NONE = {
     "accounts": {"disable", "not_before"},
@@ -198,6 +198,9 @@ def test_an_account_whose_scopes_act_needs_the_permission() -> None:
     account = {"issuer": "certificate", "subject": "dns:robot.example", "principal": "olga"}
     assert robot.post("accounts/", **account, scopes="tasks:cancel").status_code == 403
     row = chief.post("accounts/", **account, scopes="tasks:cancel").json()["id"]
+    assert robot.post(f"accounts/{row}/change/", scopes="tasks:write").status_code == 403
+    assert robot.post(f"accounts/{row}/change/", scopes="tasks:read").status_code == 200
+    assert chief.post(f"accounts/{row}/change/", scopes="tasks:cancel").status_code == 200
     assert robot.post(f"accounts/{row}/disable/").status_code == 200
     assert robot.post(f"accounts/{row}/enable/").status_code == 403
     assert chief.post(f"accounts/{row}/enable/").status_code == 200

@@ -45,6 +45,10 @@ class NewAccount(Body):
     language = serializers.CharField(max_length=32, allow_null=True, default=None, help_text="As of an API key.")
 
 
+class ChangedAccount(Body):
+    scopes = serializers.CharField(max_length=255, help_text="The most scopes, separated by spaces.")
+
+
 class NotBefore(Body):
     time = serializers.DateTimeField(
         allow_null=True, default=None, help_text="The earliest time of issue that is accepted; null: now."
@@ -73,6 +77,12 @@ class Accounts(Resource):
             raise ValidationError(sentence_of(error)) from None
         except ValueError as error:
             raise refuse_body(error) from None
+
+    @verb(body=ChangedAccount)
+    def change(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
+        """Set the most scopes of the account, in place of those from before."""
+        self.check_scopes(values["scopes"])
+        check_done(accounts.change(row, operator, values["scopes"]), "account", "limited to these scopes already")
 
     @verb()
     def disable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:

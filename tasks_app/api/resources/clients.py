@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.problems import Refused, check_done, refuse_body, refuse_by
 from tasks_app.api.resource import Resource, Row
@@ -58,6 +59,15 @@ class NewClient(Body):
     public = serializers.BooleanField(default=False, help_text="True for a program that can keep no secret.")
 
 
+class ChangedClient(Body):
+    scopes = serializers.CharField(
+        required=False, max_length=255, help_text="The most scopes of its tokens, separated by spaces."
+    )
+    redirect_uris = serializers.ListField(
+        required=False, child=serializers.CharField(max_length=2000), max_length=20, help_text="In place of the former."
+    )
+
+
 class Overlap(Body):
     overlap_hours = serializers.FloatField(
         default=24, min_value=0, max_value=8760, help_text="Hours for which the former secret stays valid."
@@ -83,6 +93,16 @@ class Clients(Resource):
         except ValueError as error:
             raise refuse_body(error) from None
         return self.describe(client) | ({"client_secret": secret} if secret else {})
+
+    @verb(body=ChangedClient, gives_rights=True)
+    def change(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
+        """Set the scopes or the redirect URIs of the client: those that are given."""
+        if not values:
+            raise ValidationError("Give scopes, redirect_uris, or both.")
+        try:
+            check_done(clients.change(row, operator, **values), "client", "set to these values already")
+        except ValueError as error:
+            raise refuse_body(error) from None
 
     @verb(body=Overlap, gives_rights=True)
     def rotate(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> dict[str, Any]:

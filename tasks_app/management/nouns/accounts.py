@@ -53,6 +53,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="list the newest accounts")
     add_holder(listing)
     add_limit(listing)
+    change = verbs.add_parser("change", help="set the most scopes of an account, in place of those from before")
+    change.add_argument("--scopes", type=read_scopes, required=True, help="the most scopes that it may have; * is all")
+    _add_id(change)
     _add_id(verbs.add_parser("disable", help="refuse an account until it is enabled again"))
     _add_id(verbs.add_parser("enable", help="accept a disabled account again"))
     not_before = verbs.add_parser("not-before", help="refuse all tokens of an account that were issued until now")
@@ -80,7 +83,14 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
         printer.print_line(accounts.describe(row))
 
 
-def _change(verb: Callable[[ServiceAccount, Operator], bool], state: str) -> Callable[[Printer, dict[str, Any]], None]:
+def _change(printer: Printer, options: dict[str, Any]) -> None:
+    row = _find(options)
+    if not accounts.change(row, read_operator(options), options["scopes"]):
+        report_unchanged(printer, f"account {row.pk}", "limited to these scopes already")
+    printer.print_line(accounts.describe(row))
+
+
+def _alone(verb: Callable[[ServiceAccount, Operator], bool], state: str) -> Callable[[Printer, dict[str, Any]], None]:
     """Return the function of a verb which takes an account alone, and changes none in this state."""
 
     def handle(printer: Printer, options: dict[str, Any]) -> None:
@@ -110,13 +120,14 @@ def _find(options: dict[str, Any]) -> ServiceAccount:
 _VERBS = {
     "add": _add,
     "list": _list,
-    "disable": _change(accounts.disable, "disabled already"),
-    "enable": _change(accounts.enable, "not disabled"),
+    "change": _change,
+    "disable": _alone(accounts.disable, "disabled already"),
+    "enable": _alone(accounts.enable, "not disabled"),
     "not-before": _not_before,
 }
 
 ACCOUNTS = Noun(
-    help="register, list, disable and enable service accounts, and refuse their former tokens",
+    help="register, list, change, disable and enable service accounts, and refuse their former tokens",
     add_arguments=_add_arguments,
     handle=lambda printer, options: _VERBS[options["verb"]](printer, options),
 )

@@ -39,6 +39,18 @@ def _add_arguments(parser: ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="list the newest clients")
     add_holder(listing)
     add_limit(listing)
+    change = verbs.add_parser(
+        "change", help="set the scopes or the redirect addresses of a client, those that are given"
+    )
+    change.add_argument("--scopes", type=read_scopes, help="the most scopes of its tokens, separated by spaces")
+    change.add_argument(
+        "--redirect",
+        type=read_text,
+        action="append",
+        metavar="URI",
+        help="an address to which a browser returns after the approval, in place of those from before; may be repeated",
+    )
+    _add_id(change)
     rotate = verbs.add_parser("rotate", help="give a client a new secret and print it")
     rotate.add_argument(
         "--overlap-hours",
@@ -126,7 +138,20 @@ def _rotate(printer: Printer, options: dict[str, Any]) -> None:
     printer.print_line(clients.describe(client) | {"client_secret": secret})
 
 
-def _change(verb: Callable[[OAuthClient, Operator], bool], state: str) -> Callable[[Printer, dict[str, Any]], None]:
+def _change(printer: Printer, options: dict[str, Any]) -> None:
+    if options["scopes"] is None and options["redirect"] is None:
+        raise CommandError("Give --scopes or --redirect.")
+    client = _find(options)
+    try:
+        is_new = clients.change(client, read_operator(options), options["scopes"], options["redirect"])
+    except ValueError as error:
+        raise CommandError(sentence_of(error)) from None
+    if not is_new:
+        report_unchanged(printer, f"client {client.pk}", "set to these values already")
+    printer.print_line(clients.describe(client))
+
+
+def _alone(verb: Callable[[OAuthClient, Operator], bool], state: str) -> Callable[[Printer, dict[str, Any]], None]:
     """Return the function of a verb which takes a client alone, and changes none in this state."""
 
     def handle(printer: Printer, options: dict[str, Any]) -> None:
@@ -145,10 +170,11 @@ def _find(options: dict[str, Any]) -> OAuthClient:
 _VERBS = {
     "add": _add,
     "list": _list,
+    "change": _change,
     "rotate": _rotate,
-    "disable": _change(clients.disable, "disabled or revoked already"),
-    "enable": _change(clients.enable, "not disabled, or it is revoked"),
-    "revoke": _change(clients.revoke, "revoked already"),
+    "disable": _alone(clients.disable, "disabled or revoked already"),
+    "enable": _alone(clients.enable, "not disabled, or it is revoked"),
+    "revoke": _alone(clients.revoke, "revoked already"),
 }
 
 
@@ -159,7 +185,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 
 
 CLIENTS = Noun(
-    help="add, list, rotate, disable and revoke clients of the OAuth server",
+    help="add, list, change, rotate, disable and revoke clients of the OAuth server",
     add_arguments=_add_arguments,
     handle=_handle,
 )

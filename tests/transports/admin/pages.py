@@ -9,7 +9,12 @@ from django.urls import reverse
 from tasks_app.admin.clients import OAuthClientAdmin
 from tasks_app.models import OAuthClient
 
-ACTIONS = {"cancel_selected": "cancel", "refuse_former_tokens": "not_before"}
+ACTIONS = {
+    "cancel_selected": "cancel",
+    "change_client": "change",
+    "change_scopes": "change",
+    "refuse_former_tokens": "not_before",
+}
 """The verbs of actions of the admin, where they have another name."""
 
 
