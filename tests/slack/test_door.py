@@ -10,7 +10,7 @@ import pytest
 
 from tasks_app import clock
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import Exchange, ExchangeBody, SlackQuestion, SlackWorkspace
+from tasks_app.models import AuditEntry, Exchange, ExchangeBody, SlackQuestion, SlackWorkspace
 from tasks_app.operators.audit import Operator
 from tasks_app.slack import arrivals, extra, workspaces
 from tests.conftest import PATIENCE
@@ -165,6 +165,16 @@ def test_an_event_that_comes_again_is_one_question(front: Front) -> None:
     asyncio.run(front.answer())
     assert statuses == [200] * 3
     assert len(front.questions()) == len(front.slack.messages) == 1
+
+
+def test_a_question_has_an_entry_of_the_audit_and_one_that_comes_again_has_none(front: Front) -> None:
+    for event_id in ("Ev1", "Ev1", "Ev2"):
+        assert send(front, mention(event_id=event_id)).status_code == 200
+    send(front, CHALLENGE)
+    assert recorder.drain(PATIENCE)
+    entries = AuditEntry.objects.order_by("id").values_list("door", "method", "outcome")
+    assert list(entries) == [("slack", "slack/events/app_mention", "result")] * AuditEntry.objects.count()
+    assert AuditEntry.objects.count() == len(front.questions())
 
 
 def test_two_events_of_one_message_are_one_question(front: Front) -> None:
