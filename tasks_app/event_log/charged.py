@@ -199,23 +199,20 @@ def orphan_rows(charge: Charge, budgets: Collection[int], amount: int) -> list[R
 
 
 def _create_settled(items: Sequence[CreateSettled]) -> list[Any]:
-    """Store the items and settle their reservations: also those of a message that was sent before, since it ran.
+    """Store the items, and settle the reservations of those that are new. The call of a message that was sent before
+    releases its own.
 
     A reservation is gone if this process was frozen until it was given back. Then the budgets are charged all the same.
-    It is gone, too, if the item is done again after its commit was in doubt. That commit has charged the budgets.
+    An item that is done again after its commit was in doubt is not new. That commit has charged the budgets.
     """
     with prepared() as cursor, transaction.atomic():
         winners = write_new(items)
         results = results_of(items, winners)
-        ran = [
-            item
-            for place, (item, result) in enumerate(zip(items, results, strict=True))
-            if place in winners or isinstance(result, KeyTarget)  # else it is stored already, or will be done again
-        ]
+        new = [items[place] for place in sorted(winners)]
         wait_briefly(cursor)
-        settled = settle(cursor, {item.charge.task_id: item.spent for item in ran})
+        settled = settle(cursor, {item.charge.task_id: item.spent for item in new})
         amounts: Counter[int] = Counter()
-        for item in ran:
+        for item in new:
             if item.charge.task_id not in settled:
                 amounts.update(dict.fromkeys(item.charge.budgets, item.spent))
         charge_alone(cursor, amounts)

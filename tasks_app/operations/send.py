@@ -130,7 +130,7 @@ async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | Key
         when_over(plan.run, lambda: _release(plan, reservation, monotonic() - since))
         raise
     if isinstance(outcome, KeyTarget):
-        await Release(charge=reservation, spent=plan.final_cost())
+        _release(plan, reservation, monotonic() - since)
     return outcome
 
 

@@ -10,11 +10,21 @@ from a2a.errors import Error
 from a2a.requests import CancelTask
 from a2a.states import TaskState
 from a2a.types import Message
-from tasks_app.event_log import Append, CreateCharged, CreateSettled, Release, Reserve, ReserveAgain, Spend
+from tasks_app.event_log import (
+    Append,
+    CreateCharged,
+    CreateSettled,
+    Release,
+    Reserve,
+    ReserveAgain,
+    Spend,
+    create_many,
+)
 from tasks_app.models import Task
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, send
 from tests.operations.money import amounts, limit
+from tests.operations.rows import creation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 KINDS = (Append, CreateCharged, CreateSettled, Release, Reserve, ReserveAgain, Spend)
@@ -68,3 +78,27 @@ def test_a_connection_that_is_lost_at_a_commit_changes_no_sum(
         ask(owner, CancelTask(id=task_id))
     until(lambda: amounts(budget)[0] == 0, "the reservations are given back")
     assert amounts(budget) == (0, 1.875), "the sum of the messages, with an answer to each question"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_run_whose_message_another_call_has_stored_is_charged_once(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    """The other call, of another process, stores its task while the agent runs. Then the connection is lost."""
+    budget, said = limit(owner, 20), message("0.5")
+    do, rivals = CreateSettled.do_many.__func__, list[Any]()  # type: ignore[attr-defined]
+
+    def do_many(cls: Any, items: Any) -> Any:
+        if not rivals:
+            rivals.append(creation(owner, said.message_id))
+            rivals[0].key.fingerprint = items[0].key.fingerprint
+            assert create_many(rivals) == [None]
+        return do(cls, items)
+
+    monkeypatch.setattr(CreateSettled, "do_many", classmethod(do_many))
+    lose(monkeypatch, CreateSettled, after=after)
+    answer = send(owner, said, "priced-quick", return_immediately=True)
+    assert answer.task is not None
+    assert answer.task.id == rivals[0].task.id
+    until(lambda: amounts(budget)[0] == 0, "the reservation is given back")
+    assert amounts(budget) == (0, 0.5)
