@@ -11,12 +11,14 @@ from django.db.models import Count, Q, QuerySet
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import decode_status
+from a2a.errors import RateLimited
 from a2a.states import ACTIVE, INTERRUPTED, RUNNABLE, TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_of_work
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.work import Work
-from tasks_app.event_log import Append, Appended, Create, append_many, create_many
+from tasks_app.database.work import GroupResult, Work
+from tasks_app.event_log import Append, Appended, Create, append_many
+from tasks_app.event_log.create import write_new
 from tasks_app.limits.caps import check_cap
 from tasks_app.models import Batch, BatchItem, Task
 
@@ -71,15 +73,39 @@ class FindAgent(Work[str], Struct, frozen=True):
         return [agents.get(batch_id, BATCH_AGENT) for batch_id in ids]
 
 
-def begin(batch: Batch, items: Sequence[BatchItem], create: Create) -> None:
-    """Store a batch with its items and its task. Raises RateLimited if its owner has too many open ones."""
-    with transaction.atomic():
-        open_ones = Batch.objects.filter(owner_id=batch.owner_id, due_at__isnull=False)
-        check_cap(batch.owner_id, open_ones, settings.A2A_OWNER_BATCHES, "open batches", REST)
-        batch.save(force_insert=True)
-        BatchItem.objects.bulk_create(items, batch_size=500)
-        create_many([create])
-    Create.after_commit([create], [None])
+class Begin(Work[None], Struct, frozen=True, kw_only=True):
+    """A new batch with its items and its task. The result is RateLimited if its owner has too many open ones."""
+
+    lane = "write"
+    repeatable = True
+
+    batch: Batch
+    items: Sequence[BatchItem]
+    create: Create
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[None]]:
+        """Store each batch in a transaction of its own: a refusal of one must not undo the others."""
+        return [_begin(item) for item in items]
+
+    @classmethod
+    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[None]]) -> None:
+        Create.after_commit([item.create for item in items], results)
+
+
+def _begin(item: Begin) -> GroupResult[None]:
+    """Store a batch, unless it is stored already."""
+    try:
+        with transaction.atomic():
+            if not write_new([item.create]):
+                return None  # This is a repetition after a commit that was in doubt, and was done.
+            open_ones = Batch.objects.filter(owner_id=item.batch.owner_id, due_at__isnull=False)
+            check_cap(item.batch.owner_id, open_ones, settings.A2A_OWNER_BATCHES, "open batches", REST)
+            item.batch.save(force_insert=True)
+            BatchItem.objects.bulk_create(item.items, batch_size=500)
+    except RateLimited as refusal:
+        return refusal
+    return None
 
 
 def take_turns(most: int, besides: Collection[str]) -> list[Turn]:

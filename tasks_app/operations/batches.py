@@ -1,7 +1,6 @@
 """The operation that begins a batch: it stores the batch, its items and its task, and answers with the task."""
 
 from datetime import datetime
-from functools import partial
 
 from django.conf import settings
 from msgspec.structs import replace
@@ -11,19 +10,18 @@ from a2a.answers import Answer
 from a2a.batches import BatchInput, ExecuteBatch
 from a2a.dialects.json.json_1_0 import document, dumps, encode_message, event_document
 from a2a.documents import TaskDocument
-from a2a.errors import Error, InvalidParams, UnknownAgent, UnsupportedOperation
+from a2a.errors import Error, InvalidParams, Unavailable, UnknownAgent, UnsupportedOperation
 from a2a.events import Event, StatusChanged, TaskCreated, fold
 from a2a.run import Preferences
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status, Task
 from tasks_app import clock
-from tasks_app.batches.rows import BATCH_AGENT, begin
+from tasks_app.batches.rows import BATCH_AGENT, Begin
 from tasks_app.callers.access import check_right, check_tenant, for_agents
 from tasks_app.callers.permissions import check_permission
 from tasks_app.callers.scopes import READ
 from tasks_app.database.rows import KeyRow, TaskRow
-from tasks_app.database.work import Do
-from tasks_app.event_log import Create, event_row
+from tasks_app.event_log import Create, FindKey, event_row
 from tasks_app.hints import DueRows, hints
 from tasks_app.ids import own_context, uuid7
 from tasks_app.limits.accounts import account
@@ -75,14 +73,25 @@ async def execute(request: ExecuteBatch, context: Context) -> Grant:
     context.exchange.about_agent(agent.name)
     create.entry = context.exchange.entry()
     try:
-        quota.check(caller.owner_id)
-        with account.new_work(caller.owner_id, BATCH_AGENT):
-            await Do(partial(begin, batch, items, create))
+        await _begin(Begin(batch=batch, items=items, create=create))
     except Error:
         context.exchange.undo()
         raise
     hints.due(DueRows.BATCHES)
     return Done(Answer(task=task))
+
+
+async def _begin(item: Begin) -> None:
+    """Store a batch. Raises RateLimited, of which QuotaReached is one, and Unavailable."""
+    owner_id = item.batch.owner_id
+    try:
+        quota.check(owner_id)
+        with account.new_work(owner_id, BATCH_AGENT):
+            await item
+    except Unavailable:
+        # An unavailable database may have stored the batch all the same.
+        if await FindKey(owner_id=owner_id, key=item.batch.pk) is None:
+            raise
 
 
 def _or_usual(number: int | None, most: int) -> int:
