@@ -10,7 +10,9 @@ from contextlib import suppress
 
 from django.conf import settings
 
+from tasks_app.database.errands import insist
 from tasks_app.database.errors import log_failure
+from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
 
@@ -36,6 +38,10 @@ class Rounds:
         """Return the asyncio tasks that rounds have begun, which end with the part."""
         return ()
 
+    def release(self) -> Callable[[], object] | None:
+        """Return a function that gives the rows back that this process has taken; None if there are none."""
+        raise NotImplementedError
+
     def start(self) -> None:
         """Begin on the running loop. A process without one has no doors, and makes no rounds."""
         try:
@@ -48,15 +54,17 @@ class Rounds:
         hints.on_due(self.subject, self.wake)
 
     def stop(self) -> None:
-        """End. Another process, or the next one, goes on with what is under way."""
+        """End, and give back what is under way: another process, or the next one, goes on with it."""
         hints.forget(self.hear)
         hints.forget_due(self.subject, self.wake)
         loop, self.loop = self.loop, None
-        if loop is None or loop.is_closed():
+        if loop is None:
             return
-        for work in (self.work, *self.under_way()):
+        for work in () if loop.is_closed() else (self.work, *self.under_way()):
             if work is not None:
                 loop.call_soon_threadsafe(work.cancel)
+        if (release := self.release()) is not None:
+            insist(Do(release))
 
     def wake(self) -> None:
         """Begin a round now. Any thread may call it."""

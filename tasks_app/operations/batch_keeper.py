@@ -84,6 +84,11 @@ class Keeper(Rounds):
     def under_way(self) -> Iterable["asyncio.Task[None]"]:
         return self.turns.values()
 
+    def release(self) -> Callable[[], object] | None:
+        ids = tuple(self.turns)
+        self.turns.clear()
+        return partial(rows.release, ids) if ids else None
+
     async def begin_turns(self) -> None:
         """Begin with the batches that are due, as far as there is room."""
         if (room := AT_ONCE - len(self.turns)) > 0:
@@ -93,7 +98,8 @@ class Keeper(Rounds):
                 work.add_done_callback(partial(self._end_turn, turn.id))
 
     def _end_turn(self, batch_id: str, _: "asyncio.Task[None]") -> None:
-        self.turns.pop(batch_id, None)
+        if not readers.draining:  # The batches that are left then are given back.
+            self.turns.pop(batch_id, None)
         self.wakeup.set()
 
     async def _keep(self, turn: Turn) -> None:

@@ -7,6 +7,7 @@ phase has the same id in each process, so a step that is taken twice begins one 
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 
 import orjson
@@ -54,6 +55,8 @@ class Conductor(Rounds):
         super().__init__("workflows", self.step)
         self.watched: OrderedDict[str, None] = OrderedDict()
         """Tasks of phases that have not ended, as far as this process knows, the oldest first."""
+        self.steps: list[Workflow] = []
+        """The steps of the round under way."""
 
     def hear(self, news: list[Reached]) -> None:
         """Look when a task of a phase has ended. Any thread may call it."""
@@ -65,15 +68,20 @@ class Conductor(Rounds):
             self.watched.pop(task_id, None)
         self.wakeup.set()
 
+    def release(self) -> Callable[[], object] | None:
+        steps, self.steps = self.steps, []
+        return partial(rows.release, steps) if steps else None
+
     async def step(self) -> int:
         """Write the ends of tasks, take the steps that are due, and cancel the tasks of canceled workflows; return how
         many there were of all three."""
         ended = await settle_ended(partial(bridge.ask, patience=LOCK_SECONDS))
-        due = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
+        due = self.steps = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
         limited = set[int]()
         for row in due:
             if row.owner_id not in limited and not await self._take(row):
                 limited.add(row.owner_id)
+        self.steps = []
         canceled = 0
         for task in await bridge.ask(DoSlowly(partial(rows.tasks_to_cancel, AT_ONCE))):
             canceled += await _cancel(task)

@@ -7,7 +7,7 @@ answers at the same time. An answer that waits gives its place back, and becomes
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from django.conf import settings
@@ -15,10 +15,11 @@ from django.conf import settings
 from a2a.shared_streams import SharedStreamState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
+from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import Reached
 from tasks_app.operations.answering import answer, ask
-from tasks_app.shared_streams.answers import Turn, take_turns
+from tasks_app.shared_streams.answers import Turn, release, take_turns
 from tasks_app.shared_streams.waiting import look, wake_by_id
 
 log = logging.getLogger(__name__)
@@ -33,8 +34,8 @@ class Moderator(Rounds):
 
     def __init__(self) -> None:
         super().__init__("answers in shared streams", self.begin_turns)
-        self.turns: dict[asyncio.Task[None], int] = {}
-        """The answers that are followed, with their authors."""
+        self.turns: dict[asyncio.Task[None], Turn] = {}
+        """The answers that are followed."""
         self.resting: OrderedDict[str, int] = OrderedDict()
         """The tasks of the answers that this process let wait, with these answers. The rows have all of them."""
         self.woken: set[int] = set()
@@ -54,6 +55,11 @@ class Moderator(Rounds):
     def under_way(self) -> Iterable["asyncio.Task[None]"]:
         return self.turns
 
+    def release(self) -> Callable[[], object] | None:
+        ids = [turn.id for turn in self.turns.values()]
+        self.turns.clear()
+        return partial(release, ids) if ids else None
+
     def _take_in(self, tasks: list[str]) -> None:
         self.woken.update(answer for task in tasks if (answer := self.resting.pop(task, None)) is not None)
         self.wakeup.set()
@@ -63,9 +69,10 @@ class Moderator(Rounds):
         await self._wake()
         if (room := AT_ONCE - len(self.turns)) <= 0:
             return
-        for turn in await ask(partial(take_turns, room, Counter(self.turns.values()))):
+        busy = Counter(turn.caller.owner_id for turn in self.turns.values())
+        for turn in await ask(partial(take_turns, room, busy)):
             work = asyncio.ensure_future(self._answer(turn))
-            self.turns[work] = turn.caller.owner_id
+            self.turns[work] = turn
             work.add_done_callback(self._end_turn)
 
     async def _wake(self) -> None:
@@ -79,7 +86,8 @@ class Moderator(Rounds):
             await ask(partial(wake_by_id, sorted(ids)))
 
     def _end_turn(self, work: "asyncio.Task[None]") -> None:
-        self.turns.pop(work, None)
+        if not readers.draining:  # The answers that are left then are given back.
+            self.turns.pop(work, None)
         self.wakeup.set()  # The next message for the agent may be due.
 
     async def _answer(self, turn: Turn) -> None:

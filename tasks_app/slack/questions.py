@@ -5,7 +5,7 @@ its turn, so a process that was frozen writes nothing more once another has take
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +27,9 @@ OF_ONE = 20
 """Questions of one workspace that a process answers at the same time."""
 UNREADABLE_SECONDS = 60.0
 """The pause of a question whose bot token cannot be read."""
+SOON = 5.0
+"""Seconds that Slack may need to show a message whose posting the end of a process has broken off. Another process that
+looked before would post it again."""
 KIND = "slack"
 """The kind of the credential of callers from Slack."""
 
@@ -199,6 +202,13 @@ def finish(turn: Turn) -> None:
 def fail(turn: Turn, problem: str) -> None:
     """Give the reply up. It stays for operators, who may have it sent again. Raises Lost."""
     _move(turn, SlackQuestionState.FAILED, problem=problem[:500], due_at=None, over_at=clock.now())
+
+
+def release(turns: Sequence[Turn]) -> None:
+    """Have any process go on soon with questions that this process has taken."""
+    soon = _later(SOON)
+    for turn in turns:
+        _rows(turn.id, turn.fence).filter(due_at__gt=soon).update(due_at=soon)
 
 
 def release_all() -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from django.conf import settings
 
+from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import Rounds
 from tasks_app.hints import DueRows
 from tasks_app.slack import questions
@@ -20,8 +21,8 @@ class Responder(Rounds):
 
     def __init__(self) -> None:
         super().__init__(DueRows.QUESTIONS, self.begin_turns)
-        self.turns: dict[asyncio.Task[None], int] = {}
-        """The questions that are answered, with their workspaces."""
+        self.turns: dict[asyncio.Task[None], questions.Turn] = {}
+        """The questions that are answered."""
         self.api = WebApi()
         self.ask: Ask | None = None
         """Verification, which config/asgi.py sets, because its room is above this one."""
@@ -34,18 +35,25 @@ class Responder(Rounds):
     def under_way(self) -> Iterable["asyncio.Task[None]"]:
         return self.turns
 
+    def release(self) -> Callable[[], object] | None:
+        turns = tuple(self.turns.values())
+        self.turns.clear()
+        return partial(questions.release, turns) if turns else None
+
     async def begin_turns(self) -> None:
         """Begin with the questions that are due, as far as there is room."""
         room = settings.A2A_SLACK_QUESTIONS - len(self.turns)
         if room <= 0 or self.ask is None:
             return
-        for turn in await ask(partial(questions.take, room, Counter(self.turns.values()))):
+        busy = Counter(turn.workspace_id for turn in self.turns.values())
+        for turn in await ask(partial(questions.take, room, busy)):
             work = asyncio.ensure_future(answer(turn, self.api, self.ask))
-            self.turns[work] = turn.workspace_id
+            self.turns[work] = turn
             work.add_done_callback(self._end_turn)
 
     def _end_turn(self, work: "asyncio.Task[None]") -> None:
-        self.turns.pop(work, None)
+        if not readers.draining:  # The questions that are left then are given back.
+            self.turns.pop(work, None)
         self.wakeup.set()  # The next question of the thread may be due.
 
     async def finish(self) -> None:

@@ -345,6 +345,12 @@ def tries_of(row: Workflow) -> int | None:
     return count if Workflow.objects.filter(pk=row.pk, due_at=row.due_at).exists() else None
 
 
+def release(steps: Sequence[Workflow]) -> None:
+    """Let any process take steps now that this process has taken, and not begun."""
+    for row in steps:
+        Workflow.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=clock.shared())
+
+
 def release_all() -> None:
     """Make every execution that a process of before had taken due now. Call it at the start of the only process of an
     installation."""

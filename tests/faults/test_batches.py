@@ -14,7 +14,7 @@ from tests.faults.nodes import Node
 
 pytestmark = pytest.mark.fault
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.sparc_agents"}
-ITEMS = 500
+ITEMS, FEW = 500, 40
 REPORTS = 20
 """The most reports of progress, as docs/systems/sparc-batches.md says."""
 
@@ -137,3 +137,21 @@ async def test_the_batch_of_a_killed_server_goes_on_in_another(plant: Plant) -> 
     assert state(task) == "TASK_STATE_COMPLETED"
     assert_one_result_each(plant, batch_id, results(listener))
     assert_progress_grows(reports(listener), ITEMS)
+
+
+async def test_the_batch_of_a_server_that_ends_goes_on_in_another_before_its_lease_is_over(plant: Plant) -> None:
+    settings = AGENTS | {"A2A_LEASE_SECONDS": "600"}
+    victim = await plant.web(**settings)
+    await plant.worker(**settings)
+    async with client(victim) as caller:
+        batch_id = await execute(caller, FEW, gate(plant))
+        async with listening(caller, "SubscribeToTask", {"id": batch_id}, after=1) as first:
+            await first.until(lambda seen: bool(results(seen)), PATIENCE)
+    other = await plant.web(**settings)
+    async with client(other) as caller, listening(caller, "SubscribeToTask", {"id": batch_id}, after=1) as listener:
+        assert await victim.stop(signal.SIGTERM) == 0
+        gate(plant).touch()
+        await listener.end(2 * PATIENCE)
+        task = await caller.get(batch_id)
+    assert state(task) == "TASK_STATE_COMPLETED"
+    assert_one_result_each(plant, batch_id, results(listener))

@@ -287,6 +287,22 @@ def test_a_process_that_died_while_posting_is_followed_by_one_message(front: Fro
     assert front.questions()[0].state == "answered"
 
 
+def test_the_question_of_a_process_that_ends_is_due_soon(front: Front, settings: Any) -> None:
+    settings.A2A_LEASE_SECONDS = 600
+    responder = front.responder()
+    front.zone.before = lambda number: asyncio.Event().wait()
+
+    async def end() -> None:
+        await front.send(mention())
+        responder.start()
+        await asyncio.to_thread(until, lambda: front.zone.asked, "the question is asked")
+        readers.drain()
+
+    asyncio.run(end())
+    responder.stop()
+    until(lambda: front.questions()[0].due_at <= clock.now() + timedelta(seconds=questions.SOON), "it is due soon")
+
+
 def test_a_process_that_lost_its_question_writes_nothing_more(front: Front) -> None:
     gate = asyncio.Event()
 
