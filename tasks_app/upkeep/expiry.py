@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
+from typing import Generic, TypeVar
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -17,34 +18,37 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import DoApart
 from tasks_app.event_log import Append, change
 from tasks_app.ids import uuid7
-from tasks_app.models import Principal, Task
+from tasks_app.models import Principal, SharedStream, Task
 from tasks_app.upkeep.appending import append_alone
 
 log = logging.getLogger(__name__)
+Row = TypeVar("Row", bound=Task | SharedStream)
 BATCH = 50
-"""Tasks that one sweep ends for each of the two reasons."""
+"""Rows that one sweep ends for each reason."""
 OWNERS = 1_000
-"""Owners that one sweep looks at, while more tasks than BATCH are overdue."""
+"""Owners that one sweep looks at, while more rows than BATCH are overdue."""
 
 
-class Turns:
-    """The turns of owners whose tasks are ended for one reason: those of one owner do not delay those of another."""
+class Turns(Generic[Row]):
+    """The turns of owners whose rows are ended for one reason: those of one owner do not delay those of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: str = "status_at") -> None:
+        self.order = order
+        """The column by which the oldest rows come first."""
         self.place = 0
         """The id of the last owner that was looked at."""
 
-    def take(self, rows: QuerySet[Task], states: Sequence[str]) -> list[Task]:
+    def take(self, rows: QuerySet[Row], states: Sequence[str]) -> list[Row]:
         """Return BATCH rows in these states at most: all if there are no more, else an equal share for each of the
         next owners who have any, and then others."""
         first = list(rows.filter(state__in=states)[:BATCH])
         if len(first) < BATCH:
             return first
         late = self._find_owners(rows, states)
-        shares = [task for owner in late for task in _oldest(rows.filter(owner=owner), states, BATCH // len(late))]
-        return list({task.id: task for task in (*shares, *first)}.values())[:BATCH]
+        shares = [row for owner in late for row in self._oldest(rows.filter(owner=owner), states, BATCH // len(late))]
+        return list({row.id: row for row in (*shares, *first)}.values())[:BATCH]
 
-    def _find_owners(self, rows: QuerySet[Task], states: Sequence[str]) -> list[int]:
+    def _find_owners(self, rows: QuerySet[Row], states: Sequence[str]) -> list[int]:
         """Return the next owners with such rows, BATCH at most, of the next OWNERS."""
         theirs = rows.order_by().filter(owner=OuterRef("pk"))
         is_late = reduce(or_, (Exists(theirs.filter(state=state)) for state in states))
@@ -57,13 +61,13 @@ class Turns:
             self.place = page[-1][0] if len(page) == OWNERS else 0
         return late[:BATCH]
 
+    def _oldest(self, rows: QuerySet[Row], states: Sequence[str], most: int) -> list[Row]:
+        """Return rows of one owner, each state by itself: so the index of tasks by owner and state has them in
+        order."""
+        return [row for state in states for row in rows.filter(state=state).order_by(self.order)[:most]][:most]
 
-def _oldest(rows: QuerySet[Task], states: Sequence[str], most: int) -> list[Task]:
-    """Return rows of one owner, each state by itself: so the index by owner and state has them in order."""
-    return [task for state in states for task in rows.filter(state=state).order_by("status_at")[:most]][:most]
 
-
-turns_of_workers, turns_of_answers = Turns(), Turns()
+turns_of_workers, turns_of_answers = Turns[Task](), Turns[Task]()
 """The turns for tasks that no worker has claimed, and for those without an answer."""
 
 

@@ -15,10 +15,12 @@ from tasks_app.database.work import DoApart
 from tasks_app.models import SharedStream
 from tasks_app.shared_streams.log import Write, append
 from tasks_app.shared_streams.translation import state_entry
+from tasks_app.upkeep.expiry import Turns
 
 log = logging.getLogger(__name__)
-BATCH = 50
-"""Shared streams that one sweep closes."""
+OPEN = [state.value for state in SharedStreamState if state is not SharedStreamState.CLOSED]
+turns = Turns[SharedStream]("active_at")
+"""The turns of owners for shared streams that are closed."""
 
 
 def close_idle_streams() -> int:
@@ -40,5 +42,5 @@ def close_idle_streams() -> int:
 
 
 def _idle(before: datetime) -> list[str]:
-    rows = SharedStream.objects.filter(closed_at__isnull=True, active_at__lt=before).order_by("active_at")
-    return list(rows.values_list("pk", flat=True)[:BATCH])
+    rows = SharedStream.objects.filter(closed_at__isnull=True, active_at__lt=before).order_by("active_at").only("id")
+    return [row.pk for row in turns.take(rows, OPEN)]
