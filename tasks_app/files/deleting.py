@@ -56,15 +56,19 @@ class Unused:
             deleted = [file_id for file_id, is_deleted in batch.items() if is_deleted]
             if not deleted:
                 return
-            bridge.do(Do(partial(_delete_rows, deleted)))
+            orphans.examined -= bridge.do(Do(partial(_delete_rows, deleted)))
 
 
 unused = Unused()
 """The deletion of unused files by this process."""
 
 
-def _delete_rows(ids: list[str]) -> None:
+def _delete_rows(ids: list[str]) -> set[str]:
+    """Delete the rows of files; return the days that have no more, whose folders may go."""
     File.objects.filter(id__in=ids, holder="").delete()
+    days = {file_id.partition("-")[0] for file_id in ids}
+    # No search for a prefix: PostgreSQL has no index for one.
+    return {day for day in days if not File.objects.filter(id__gte=day, id__lt=str(int(day) + 1)).exists()}
 
 
 def _delete_unused_bytes(place: str) -> dict[str, bool]:
@@ -87,7 +91,8 @@ class Orphans:
 
     def __init__(self) -> None:
         self.examined: set[str] = set()
-        """Days whose folder has been examined. No file is added to a folder after its day."""
+        """Days whose folder has been examined. No file is added to a folder after its day. A day is dropped when its
+        last file has gone, so that its folder goes with the next search."""
         self.due = 0.0
         """When to list the folders again, on the monotonic clock. It is rare, since some storages are remote."""
 

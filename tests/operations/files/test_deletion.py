@@ -214,3 +214,23 @@ def test_a_folder_of_which_nothing_is_left_goes_too(owner: Person, monkeypatch: 
     assert Orphans().sweep() == 1
     if isinstance(storages["files"], FileSystemStorage):
         assert storages["files"].listdir("")[0] == []
+
+
+def test_a_folder_goes_after_its_last_file_in_a_process_that_has_examined_it(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deleting, "orphans", ours := Orphans())
+    for _ in range(2):
+        sent(owner, message(parts=(PDF,)), "echo")
+    later(monkeypatch, 2)
+    assert (ours.sweep(), ours.examined) == (0, {path.partition("/")[0] for path in stored_paths()})
+    File.objects.filter(pk=File.objects.order_by("pk")[0].pk).update(holder="")
+    sweep()
+    assert ours.examined, "its other file is in the folder"
+    File.objects.update(holder="")
+    sweep()
+    ours.due = 0
+    sweep()
+    assert stored_paths() == rows() == set()
+    if isinstance(storages["files"], FileSystemStorage):
+        assert storages["files"].listdir("")[0] == []
