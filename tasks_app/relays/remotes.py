@@ -37,6 +37,9 @@ class Remote:
     def __init__(self) -> None:
         self.http = guarded_http()
         self.client: Client | None = None
+        self.stored: StoredCredentials | None = None
+        self.credentials: Credentials | None = None
+        """The stored credentials in use. They outlast the client, because they may have a token that does."""
         self.born = 0.0
         self.opening = asyncio.Lock()
         """Locked while the client is opened. Each client reads the card, so runs that begin together share one."""
@@ -52,7 +55,9 @@ async def client_of(relay: RelayOptions) -> Client:
     remote = _remote_of(relay)
     async with remote.opening:
         if remote.client is None or time.monotonic() - remote.born > CLIENT_SECONDS:
-            remote.client = open_client(relay, remote.http, await credentials_of(relay.name, remote.http))
+            if (stored := await _stored_credentials_of(relay.name)) != remote.stored:
+                remote.stored, remote.credentials = stored, _for_client(stored, remote.http)
+            remote.client = open_client(relay, remote.http, remote.credentials)
             remote.born = time.monotonic()
         return remote.client
 
@@ -110,17 +115,22 @@ def room_of(relay: str) -> Room:
 
 async def credentials_of(relay: str, http: httpx.AsyncClient) -> Credentials | None:
     """Return the credentials of a relay; None if it has none. Raises Failure if they cannot be read."""
+    return _for_client(await _stored_credentials_of(relay), http)
+
+
+async def _stored_credentials_of(relay: str) -> StoredCredentials | None:
     row = await persist(DoSlowly(lambda: Relay.objects.filter(pk=relay).only("credentials").first()), WAITER)
     if row is None or not row.credentials:
         return None
     try:
-        stored = open_credentials(row.credentials)
+        return open_credentials(row.credentials)
     except Unreadable:
         raise Failure("The credentials for the remote agent cannot be read: SECRET_KEY was changed.") from None
-    return _for_client(stored, http)
 
 
-def _for_client(stored: StoredCredentials, http: httpx.AsyncClient) -> Credentials:
+def _for_client(stored: StoredCredentials | None, http: httpx.AsyncClient) -> Credentials | None:
+    if stored is None:
+        return None
     match stored.kind:
         case "bearer":
             return Bearer(stored.secret)
