@@ -36,9 +36,9 @@ _SOURCES = (
     ("files", "r.owner_id", "f.size", f"{_FILE} f join {_REPLY} r on r.id = f.holder"),
     ("replies", "owner_id", "{length}(message) + {length}(reply)", _REPLY),
     ("memory", "owner_id", "size", MemoryUse._meta.db_table),
-    ("shared_streams", "owner_id", "size", SharedStream._meta.db_table),
+    ("shared_streams", "owner_id", "size + coalesce({length}(metadata), 0)", SharedStream._meta.db_table),
     ("batches", "b.owner_id", "{length}(i.message)", f"{_ITEM} i join {_BATCH} b on b.id = i.batch_id"),
-    ("workflows", "owner_id", "{length}(message) + {length}(configuration)", _FLOW),
+    ("workflows", "owner_id", "{length}(message) + {length}(configuration) + {length}(agent_types)", _FLOW),
     ("workflows", "w.owner_id", "{length}(p.artifacts)", f"{_PHASE} p join {_FLOW} w on w.id = p.workflow_id"),
     (
         "calls",

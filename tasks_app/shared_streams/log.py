@@ -82,6 +82,7 @@ def begin(row: SharedStream, participants: Sequence[Participant], entry: AuditRo
         row.save(force_insert=True)
         Participant.objects.bulk_create(participants)
         AUDIT.write(cursor, [entry] if entry else [])
+    quota.add(row.owner_id, len(row.metadata or ""))
 
 
 def _check_open(owner_id: int) -> None:

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from a2a.batches import BatchInput, ExecuteBatch
 from a2a.errors import IdempotencyConflict, RateLimited
 from a2a.memory import DeleteMemory, RetrieveMemory, StoreMemory
-from a2a.requests import CancelTask, GetTask, Request, SendToSharedStream, StartSharedStream
+from a2a.requests import CancelTask, EndSharedStream, GetTask, Request, SendToSharedStream, StartSharedStream
 from a2a.shared_streams import ChunkRole
 from a2a.types import Part
 from a2a.workflows import ExecuteWorkflow, Phase, SetPhase
@@ -27,7 +27,17 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits.quotas import REST as WAIT
 from tasks_app.limits.quotas import Quota, QuotaReached, quota
 from tasks_app.limits.stored import sum_stored
-from tasks_app.models import Batch, BatchItem, Exchange, ExchangeBody, IdempotencyKey, PhaseTask, Task, Workflow
+from tasks_app.models import (
+    Batch,
+    BatchItem,
+    Exchange,
+    ExchangeBody,
+    IdempotencyKey,
+    PhaseTask,
+    SharedStream,
+    Task,
+    Workflow,
+)
 from tasks_app.models.exchanges import LARGE_REQUEST
 from tasks_app.operations.batch_keeper import advance
 from tasks_app.upkeep.deletion import Deletion
@@ -118,6 +128,20 @@ def test_direct_replies_are_bounded_too(owner: Person) -> None:
     purge("replies")
     stored_bytes.count()
     send(owner, agent="replies")
+
+
+def test_shared_streams_that_are_begun_and_closed_are_bounded(owner: Person) -> None:
+    def begin() -> None:
+        stream = ask(owner, StartSharedStream(metadata={"text": "x" * 60_000}))
+        ask(owner, EndSharedStream(stream_id=stream.id))
+
+    stored_bytes.count()
+    begin()
+    begin()
+    refused(begin)
+    stored_bytes.count()
+    refused(begin)
+    assert SharedStream.objects.count() == 2
 
 
 def test_calls_that_are_refused_do_not_fill_the_database(owner: Person) -> None:
@@ -302,7 +326,9 @@ def test_the_sums_name_the_kinds_of_rows(owner: Person, colleague: Person, setti
     sent(owner, message(parts=(Part(raw=b"x" * size, media_type="text/plain"),)), agent=QUICK)
     ask(owner, StoreMemory(namespace="n", key="k", data="é"))
     execute(owner, "a message")
-    ask(owner, ExecuteWorkflow(workflow="w", message=message("to do"), configuration={"a": 1}))
+    ask(owner, ExecuteWorkflow(workflow="w", message=message("to do"), configuration={"a": 1}, agent_types=("coder",)))
+    ask(owner, StartSharedStream(metadata={"a": 1}))
+    ask(owner, StartSharedStream())
     flow, texts = Workflow.objects.get(), BatchItem.objects.values_list("message", flat=True)
     phase = {"workflow": flow, "phase": flow.phase, "agent": QUEUED, "created_at": clock.now()}
     for number, artifacts in enumerate(("[]", None)):
@@ -310,7 +336,8 @@ def test_the_sums_name_the_kinds_of_rows(owner: Person, colleague: Person, setti
     sums = sum_stored()
     own = sums[owner.caller.owner_id]
     assert own["batches"] == sum(map(len, texts)) > 0
-    assert own["workflows"] == len(flow.message) + len(flow.configuration) + len("[]")
+    assert own["workflows"] == len(flow.message) + len(flow.configuration) + len('["coder"]') + len("[]")
+    assert own["shared_streams"] == len('{"a":1}')
     assert (own["tasks"], own["files"], own["memory"]) == (size_of_tasks(owner), size, len('"é"'.encode()))
     assert set(sums[colleague.caller.owner_id]) == {"replies"}
     assert sum_stored([owner.caller.owner_id]) == {owner.caller.owner_id: own}
