@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -169,6 +169,15 @@ class Loops:
                 return
             self.stuck.remove(place)
         place.stop()
+
+    def keep(self, agents: Collection[str]) -> None:
+        """Stop the loops of all other agents."""
+        with self.lock:
+            places = [place for name, place in self.current.items() if name not in agents]
+            for place in places:
+                del self.current[place.name]
+        for place in places:
+            place.stop()
 
     def discard(self, place: RunLoop) -> None:
         """Forget a loop whose thread has ended."""

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct
 
+from a2a.agents import registry
 from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.errors import Timeout, Unavailable
 from a2a.events import Event, status_of
@@ -97,6 +98,13 @@ class Threads(ThreadPoolExecutor):
 
 THREADS: defaultdict[str, Threads] = defaultdict(Threads)
 """The threads of each agent, by its name."""
+
+
+def leave_agents() -> None:
+    """Forget the threads of agents that are gone and have no late runs. They end by themselves, with the last run."""
+    for name, threads in list(THREADS.items()):
+        if registry.get(name) is None and not threads.late:
+            del THREADS[name]
 
 
 def is_late(run: Run) -> bool:

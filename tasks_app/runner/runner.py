@@ -100,6 +100,15 @@ class Runner:
         if self.control is not None and not warm.is_set() and any(agent.isolation for agent in self._agents()):
             threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
+    def leave_agents(self) -> None:
+        """End the loops of agents that are gone and have no runs, unless a claim is under way, which may begin some."""
+        if self.claiming.acquire(blocking=False):
+            try:
+                present = {agent.name for agent in registry if agent.is_async}
+                self.loops.keep(present | {run.read.agent for run in self._at_work()})
+            finally:
+                self.claiming.release()
+
     def _agents(self) -> list[Agent]:
         """Return the agents of the queues of this process."""
         return [agent for agent in registry if not self.queues or agent.queue in self.queues]

@@ -2,6 +2,7 @@
 
 from tasks_app.agent_files import folder
 from tasks_app.hints import hints
+from tasks_app.runner import quick
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep.routine import Routine
 
@@ -13,7 +14,13 @@ class AgentsRoutine(Routine):
     title = "reading the folder of agents again"
 
     def run_round(self) -> None:
-        """Read the folder again if need be. Tasks of agents that are new are then begun at once."""
+        """Read the folder again if need be. Tasks of agents that are new are then begun at once.
+
+        The loops and threads of agents that are gone end a round later, when no call that has found one is about to
+        begin.
+        """
+        runner.leave_agents()
+        quick.leave_agents()
         if folder.refresh():
             runner.take_in_agents()
             hints.offer()
