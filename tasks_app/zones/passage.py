@@ -45,7 +45,9 @@ class Passage:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.carrier = carrier()
-        self.facts: Json = (run.metadata or {}).get(MARK, {})
+        facts = (run.metadata or {}).get(MARK)
+        # A caller in a language other than that of zones may have put anything there.
+        self.facts: Json = facts if isinstance(facts, dict) else {}
         self.correlation_id = str(self.facts.get("correlation_id") or run.task_id)
         self.owner = f"{run.caller.tenant}/{run.caller.name}"
         """The owner of the run, who takes turns with others where calls wait."""

@@ -72,6 +72,12 @@ def test_each_call_names_the_owner_of_its_run(owner: Person, stranger: Person, m
     assert list(dict.fromkeys(names)) == [f"{who.caller.tenant}/{who.caller.name}" for who in (owner, stranger)]
 
 
+@pytest.mark.parametrize("facts", ["a text", 7, ["a list"], None])
+def test_metadata_of_another_form_than_that_of_zones_is_left_out(owner: Person, facts: Any) -> None:
+    task = sent(owner, "hello", registration.NAME, metadata={"zone": facts})
+    assert task.status.state is TaskState.COMPLETED
+
+
 def test_an_answer_that_comes_after_days_goes_to_the_task_that_asked(owner: Person, settings: Any) -> None:
     settings.A2A_EXECUTION_AGENT = "asks"
     asked = sent(owner, "the first", agent=registration.NAME)
