@@ -1,5 +1,7 @@
 """The operation that executes the task of a message of a chat: a send, without the attachments that are too large."""
 
+from collections.abc import Sequence
+
 from django.conf import settings
 from msgspec.structs import replace
 
@@ -16,6 +18,11 @@ from tasks_app.masking import mask_id, mask_text
 from tasks_app.operations.operation import Context, Done, Grant, Wait
 from tasks_app.operations.send import send
 from tasks_app.usage import of_task, record
+
+SKIPPED = 1_000
+"""Characters about skipped attachments in a row of the usage history. The quota of the caller does not count them."""
+NAME = 100
+"""Characters of the name of a skipped attachment there."""
 
 
 async def execute(request: Execute, context: Context) -> Grant:
@@ -66,8 +73,21 @@ def _usage(request: Execute, context: Context) -> UsageRow:
         owner_id=context.caller.owner_id,
         correlation_id=mask_id(facts.get("correlation_id", ""), 255),
         channel=mask_id(facts.get("channel", ""), 255),
-        skipped="; ".join(mask_text(f"{item['name']}: {item['reason']}") for item in skipped),
+        skipped=_list_skipped(skipped),
     )
+
+
+def _list_skipped(skipped: Sequence[Json]) -> str:
+    """Return the names and the reasons of skipped attachments, as far as there is room."""
+    lines, room = list[str](), SKIPPED
+    for place, item in enumerate(skipped):
+        # A name is as long as its caller likes, and is cut before it is searched for secrets.
+        line = mask_text(f"{item['name'][:NAME]}: {item['reason']}")
+        room -= len(line)
+        if room < 0:
+            return "; ".join([*lines, f"and {len(skipped) - place} more"])
+        lines.append(line)
+    return "; ".join(lines)
 
 
 def without_large(request: Execute, most: int) -> Execute:

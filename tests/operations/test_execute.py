@@ -12,7 +12,7 @@ from a2a.agents import agent
 from a2a.requests import Execute, GetTask
 from a2a.run import Run
 from a2a.states import TaskState
-from a2a.types import Task
+from a2a.types import Part, Task
 from tasks_app import models, run_secrets
 from tasks_app.database.work import Work
 from tasks_app.event_log.create import Create
@@ -143,6 +143,18 @@ def test_a_refused_call_has_its_reason_in_the_history(owner: Person, late: list[
         executed(owner, "nobody")
     assert [(row.task_id, row.outcome) for row in late] == [("", errors.UnknownAgent.reason)]
     assert not models.RunSecret.objects.exists()
+
+
+def test_a_refused_call_with_many_skipped_attachments_adds_a_short_row(owner: Person, late: list[Any]) -> None:
+    """The quota counts no row of the history, and no limit but that of a body counts the attachments."""
+    name, size = "n" * 1_000, {"size": 10**12}
+    parts = (Part(text="hello"), *(Part(url="https://x/y", filename=name, metadata=size) for _ in range(1_000)))
+    with pytest.raises(errors.UnknownAgent):
+        executed(owner, "nobody", message=replace(message(), parts=parts))
+    (row,) = late
+    assert len(row.skipped) < execution.SKIPPED + 100
+    assert row.skipped.startswith(f"{name[:100]}: the attachment has {10**12} bytes, and may have ")
+    assert row.skipped.endswith("; and 994 more")
 
 
 def test_usage_that_the_database_refuses_fails_no_task(owner: Person, late: list[Any]) -> None:

@@ -142,6 +142,21 @@ def test_a_request_decodes_to_its_value(name: str) -> None:
     assert zone.LANGUAGE.methods[member.method].decode(member.params) == REQUESTS[name]
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("bot_token", "x" * 4_097, "must have 4096 characters at most"),
+        ("attachments", [{"url": "https://x/y"}] * 1_001, "must have 1000 items at most"),
+    ],
+)
+def test_a_message_has_limits_that_its_body_does_not_set(field: str, value: Any, sentence: str) -> None:
+    params = {"channel": "C1", "text": "hello", "bot_token": "xoxb-1"}
+    with pytest.raises(errors.InvalidParams) as refusal:
+        zone.decode_execute(params | {field: value})
+    assert refusal.value.violations == ((field, sentence),)
+    assert zone.decode_execute(params | {field: value[:-1]}).message.parts[0].text == "hello"
+
+
 @pytest.mark.parametrize("name", REQUESTS)
 def test_our_client_sends_the_request(name: str) -> None:
     request, wire = REQUESTS[name], GOLDEN["requests"][name]

@@ -4,12 +4,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from a2a.dialects.json.members import MAX_PARTS
 from a2a.dialects.schemas.adr import complete
 from a2a.params import Text
 from a2a.types import Json
 
 KEY = r"^[A-Za-z0-9._:-]{1,128}$"
 """The pattern of an idempotency key."""
+MAX_TOKEN = 4_096
+"""Characters of the token of a bot. Tokens of chats have some hundreds."""
 Status = Literal["success", "accepted", "input_required", "error"]
 
 
@@ -30,7 +33,7 @@ class ExecuteParams(Struct, kw_only=True):
 
     channel: Annotated[str, Meta(min_length=1, max_length=255)]
     text: str
-    bot_token: Text
+    bot_token: Annotated[Text, Meta(max_length=MAX_TOKEN)]
     """The token by which the agent may read from the chat. It is never stored in clear, and never sent back."""
     correlation_id: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
     """The caller's id of the whole exchange; that of the task if it is absent."""
@@ -39,7 +42,7 @@ class ExecuteParams(Struct, kw_only=True):
     conversation: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
     """The conversation of the message, in place of the thread. The verification zone names one for each of its callers,
     because the execution zone knows them all by one key."""
-    attachments: list[AttachmentParams] | None = None
+    attachments: Annotated[list[AttachmentParams], Meta(max_length=MAX_PARTS)] | None = None
     team_id: str | None = None
     user_id: str | None = None
     agent: Text | None = None
