@@ -29,6 +29,7 @@ from tasks_app.event_log.queue import Demand, count_unfinished, next_after
 from tasks_app.event_log.read import (
     Head,
     ReadHead,
+    ReadOrMeasure,
     ReadTask,
     TaskRead,
     fold,
@@ -86,6 +87,7 @@ __all__ = [
     "ReadAsOf",
     "ReadEvents",
     "ReadHead",
+    "ReadOrMeasure",
     "ReadTask",
     "Refresh",
     "Register",

@@ -101,6 +101,20 @@ class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
         return [_alone(item, read.owner_id) if read and not is_small(read.size) else read for item, read in pairs]
 
 
+class ReadOrMeasure(Work[TaskRead | int | None], Struct, frozen=True):
+    """A look at a task as of its last event. Of a large one it gives the size alone, for which a reader makes room."""
+
+    lane = "read"
+    repeatable = True
+
+    read: ReadTask
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[TaskRead | int | None]:
+        reads = read_many([item.read for item in items], small=True)
+        return [read if read is None or is_small(read.size) else read.size for read in reads]
+
+
 _HEAD = columns(Head.__struct_fields__, task_id="t.id", seq="t.last_seq", attempt="t.tries")
 _ARTIFACT: EventKind = "artifactUpdate"
 _TASK = Task._meta.db_table

@@ -144,12 +144,27 @@ class Account:
         self.take(owner_id, kind, amount)
         return Holding(self, owner_id, kind, amount)
 
-    def hold_body(self, owner_id: int, size: int) -> "Holding":
+    def hold_body(self, owner_id: int, size: int, beside: int = 0) -> "Holding":
         """Take the bytes of one request or answer. Raises RateLimited and Unavailable.
 
         One that is larger than the share of its owner is taken while the owner has no other bytes in the account.
+        `beside` is the number of bytes that the same call may have there.
         """
-        return self.hold(owner_id, "bodies", min(size, settings.A2A_OWNER_BODY_BYTES))
+        return self.hold(owner_id, "bodies", max(0, min(size, settings.A2A_OWNER_BODY_BYTES - beside)))
+
+    def hold_owed(self, owner_id: int, size: int) -> "Holding":
+        """Take the bytes of an answer that is owed, whatever the account has: the change that it answers is done."""
+        with self.lock:
+            self.totals["bodies"] += size
+            self.amounts["bodies", owner_id] += size
+        return Holding(self, owner_id, "bodies", size)
+
+    def check_bodies(self, owner_id: int) -> None:
+        """Check that an owner may do what an answer is owed for. Raises RateLimited while such answers have taken more
+        than all bytes of the owner."""
+        if self.amounts.get(("bodies", owner_id), 0) > settings.A2A_OWNER_BODY_BYTES:
+            limits = KINDS["bodies"]
+            raise RateLimited(limits.retry_after, limit=limits.noun, most=str(settings.A2A_OWNER_BODY_BYTES))
 
     # ------------------------------------------------------ unfinished tasks
 

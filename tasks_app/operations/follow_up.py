@@ -64,6 +64,7 @@ async def _add(request: SendMessage, context: Context, task_id: str, attachments
     if TaskState(head.state) in TERMINAL:
         raise end_error(head, TaskState.SUBMITTED)
     check_growth(head)
+    context.reserve(head.size)
     quota.check(caller.owner_id)
     await charge_again(request, head, registry.get(head.agent))
     webhook = await _webhook(request, context, task_id)

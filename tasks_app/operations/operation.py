@@ -19,6 +19,8 @@ from tasks_app.database.waits import CallerLeft
 from tasks_app.database.work import R, Step, Work
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.none import NO_EXCHANGE, NoExchange
+from tasks_app.limits.accounts import Holding, account
+from tasks_app.off_loop import LARGE
 from tasks_app.operations.capabilities import Capability
 from tasks_app.runner.quick import Played
 
@@ -71,6 +73,25 @@ class Context(Struct, kw_only=True):
     """The row of the usage history, to be stored with the new task. None once it is stored."""
     patience: float = float("inf")
     """The time on perf_counter() at which a wait goes back to the door."""
+    counts_answer: bool = False
+    """Whether the bytes of a large answer count in the account of the caller, until the door has sent them."""
+    waits_for_room: bool = False
+    """Whether a large answer may wait until earlier ones of the caller have been sent. A member of a batch would wait
+    for answers of its own batch."""
+    weight: Holding | None = None
+    """The bytes of the answer in the account, once the operation has taken them."""
+
+    def reserve(self, size: int) -> None:
+        """Take the bytes of the answer from the account before they are read, and before anything is changed. A small
+        answer takes none. Raises RateLimited and Unavailable."""
+        if self.counts_answer and size > LARGE and self.weight is None:
+            self.weight = account.hold_body(self.caller.owner_id, size, self.exchange.request_bytes)
+
+    def release(self) -> None:
+        """Give the bytes of the answer back, if there are any."""
+        if self.weight is not None:
+            self.weight.release()
+            self.weight = None
 
 
 class RunQuick(Step[Played], Struct, frozen=True):

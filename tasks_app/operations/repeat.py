@@ -15,7 +15,7 @@ from a2a.types import Message
 from tasks_app.callers.access import sight
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import FindKey, KeyTarget, ReadTask, TaskRead, seq_of_message
+from tasks_app.event_log import FindKey, KeyTarget, ReadOrMeasure, ReadTask, TaskRead, seq_of_message
 from tasks_app.ids import uuid7
 from tasks_app.models import DirectReply
 from tasks_app.operations.attachments import with_digests
@@ -58,8 +58,11 @@ async def repeat(request: SendMessage, context: Context, target: KeyTarget, dige
         return await _repeat_reply(request, context, target.reply_id)
     task_id = target.task_id or ""
     context.exchange.about(task_id)
-    history = request.history_length != 0
-    read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history)
+    look = ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=request.history_length != 0)
+    read = await ReadOrMeasure(look)
+    context.reserve(read if isinstance(read, int) else read.size if read else 0)
+    if isinstance(read, int):
+        read = await look
     if read is None:
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)

@@ -126,6 +126,7 @@ async def cancel(request: CancelTask, context: Context) -> Grant:
     """
     while True:
         head = await find(context, request.id, request.tenant)
+        context.reserve(head.size)
         if request.repeatable and head.state == TaskState.CANCELED.value:
             return Done(Answer(task=await read_whole(context, request.id)))
         if TaskState(head.state) in TERMINAL:

@@ -10,9 +10,10 @@ from a2a.errors import TaskNotFound, Unavailable
 from a2a.states import QUIET
 from tasks_app.callers import access
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import ReadTask
+from tasks_app.event_log import ReadOrMeasure, ReadTask
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.operations.operation import CallerLeft, Context, Wait
+from tasks_app.operations.room import has_room, make_room
 
 WATCH_AFTER = 1.0
 """Seconds of a wait after which it is watched whether the caller has left. Most waits end before."""
@@ -41,7 +42,7 @@ async def wait_on(wait: Wait, context: Context) -> Result | Wait:
         raise Unavailable(retry_after=RETRY_SECONDS)
     if not is_quiet and patience < limit:
         return wait
-    return await _answer(wait, context)
+    return await _answer(wait, context) or wait
 
 
 async def _wait_until_quiet(reader: Reader, context: Context, seconds: float) -> bool:
@@ -60,15 +61,21 @@ async def _wait_until_quiet(reader: Reader, context: Context, seconds: float) ->
             leaving.cancel()
 
 
-async def _answer(wait: Wait, context: Context) -> Answer:
-    """Return the task as it is now."""
+async def _answer(wait: Wait, context: Context) -> Answer | None:
+    """Return the task as it is now; None for a large one, if the patience of the context ends before there is room."""
     look = ReadTask(
         task_id=wait.task_id,
         sight=access.sight(context.caller, wait.task_id),
         history=wait.history_length != 0,
         is_owed=True,
     )
-    read = await bridge.ask(look, departure=context.departure)
+    read = await bridge.ask(ReadOrMeasure(look), departure=context.departure)
+    size = read if isinstance(read, int) else read.size if read else 0
+    if isinstance(read, int) or not has_room(context, size):
+        del read  # It may be large, and the wait long.
+        if not await make_room(context, size):
+            return None
+        read = await bridge.ask(look, departure=context.departure)
     if read is None:
         raise TaskNotFound(taskId=wait.task_id)
     context.exchange.about(wait.task_id, wait.context_id, read.document.seq)

@@ -60,6 +60,7 @@ async def set_phase(request: SetPhase, context: Context) -> Grant:
         configuration=request.configuration,
         begins_task=False,
     )
+    await _reserve(context, request.workflow)
     change = partial(log.enter, wish, context.caller, context.exchange.entry())
     return await _answer(await _write(context, change), context.caller, is_owed=True)
 
@@ -85,6 +86,7 @@ async def execute(request: ExecuteWorkflow, context: Context) -> Grant:
     )
     parts = [encode_part(part) for part in request.message.parts] if request.message else []
     message = orjson.dumps(parts).decode() if parts else None
+    await _reserve(context, request.workflow)
     entry = context.exchange.entry()
     change = partial(log.execute, wish, context.caller, last=request.phase, message=message, entry=entry)
     return await _answer(await _write(context, change), context.caller, is_owed=True)
@@ -269,6 +271,14 @@ async def _answer(row: Workflow, caller: Caller, *, is_owed: bool = False) -> Do
     may read tasks."""
     kind, with_results = DoOwed if is_owed else DoSlowly, has_right(caller, READ)
     return Done(await kind(partial(reading.document_of, row, with_results=with_results), row.owner_id))
+
+
+async def _reserve(context: Context, name: str) -> None:
+    """Take the bytes of the results that the answer will have, before anything is changed. Raises RateLimited and
+    Unavailable."""
+    owner_id = context.caller.owner_id
+    if has_right(context.caller, READ):
+        context.reserve(await DoSlowly(lambda: reading.size_of_results(owner_id, name), owner_id))
 
 
 async def _write(context: Context, change: Callable[[], R]) -> R:

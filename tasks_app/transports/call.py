@@ -178,6 +178,8 @@ class Reply(Struct, kw_only=True):
         """Take a large payload out of the account. A door calls this once the payload is sent, or cannot be sent."""
         if self.holding:
             self.holding.release()
+        if self.late:
+            self.late.release()
 
 
 def date(error: Error) -> None:

@@ -20,7 +20,6 @@ from a2a.requests import Request
 from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
-from tasks_app.callers.access import Caller
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
@@ -59,7 +58,15 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     `select` returns the language, the method and the params. It may raise errors, and CallError.
     """
     meaning = Meaning()
-    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure, patience=0.0)
+    context = Context(
+        caller=call.caller,
+        exchange=exchange,
+        agent=call.agent,
+        departure=call.departure,
+        patience=0.0,
+        counts_answer=not wrapping.silent,
+        waits_for_room=not call.batch,
+    )
     try:
         done = await _work(call, exchange, wrapping, select, meaning, context)
     except CallerLeft:
@@ -98,6 +105,8 @@ async def _work(
     language, method, request = await read_or_charge(call, exchange, wrapping, select, meaning)
     if not limits.pay(call.caller, cost := cost_of(method.request)):
         await limits.spend(call.caller, cost)
+    if method.request.changes:
+        account.check_bodies(call.caller.owner_id)
     encode = partial(_enclose, wrapping, method)
     # An answer that may turn out to be an error is not stored with the change.
     exchange.encode = None if language.refusal else encode
@@ -116,8 +125,7 @@ async def _work(
         return _defer(call, exchange, wrapping, result, language, method, context)
     if language.refusal and (error := language.refusal(result)):
         return _tell_error(exchange, wrapping, error, language, context)
-    counts = not method.request.changes and not wrapping.silent
-    payload, weight = await _encode(call, exchange, result, counts=counts)
+    payload, weight = await _encode(context, exchange, result, is_owed=method.request.changes)
     return Answered(result, payload, weight, _headers(language, context))
 
 
@@ -183,19 +191,20 @@ def _with_links(payload: Encoded, call: Call) -> Encoded:
 
 
 async def _encode(
-    call: Call, exchange: OpenExchange, result: Result, *, counts: bool
+    context: Context, exchange: OpenExchange, result: Result, *, is_owed: bool
 ) -> tuple[Encoded, Holding | None]:
-    """Return the whole answer, and its bytes in the account of the caller if it is large and counts.
+    """Return the whole answer, and its bytes in the account of the caller if it is large.
 
-    Raises RateLimited and Unavailable for an answer that counts. The answer to a change does not count, because what
-    was done must be answered.
+    Raises RateLimited and Unavailable for an answer that is not owed. That to a change is never refused here, because
+    what was done must be answered.
     """
     if exchange.answer is not None or exchange.encode is None:
-        return exchange.answer or b"", None
-    payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
-    if not counts or len(payload) <= LARGE:
+        payload = exchange.answer or b""
+    else:
+        payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
+    if len(payload) <= LARGE and context.weight is None:
         return payload, None
-    return payload, account.hold_body(call.caller.owner_id, len(payload))
+    return payload, _weigh(context, len(payload), is_owed=is_owed)
 
 
 async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrapping: Wrapping) -> None:
@@ -222,17 +231,20 @@ def _enclose(wrapping: Wrapping, method: Method, result: Result) -> Encoded:
 async def _perform(
     request: Request, context: Context, stream: Holding | None, start: float, *, may_wait: bool
 ) -> tuple[Result | Follow | Wait, Holding | None]:
-    """Return the result, and for a stream that only reads, its large first frame in the account.
+    """Return the result, and for a stream its large first frame in the account.
 
     A call that may wait does so until its headers are due. Raises the errors of perform().
     """
     try:
         result = await perform(request, context)
+        if isinstance(result, Wait):
+            context.release()  # The answer is read once the task has ended, and may be another size then.
         if isinstance(result, Wait) and may_wait:
             context.patience = start + settings.A2A_PING_SECONDS
             result = await wait_on(result, context)
-        if isinstance(result, Follow) and not request.changes:
-            return result, _weigh(context.caller, result)
+        if isinstance(result, Follow):
+            size = result.first.size if isinstance(result.first, TaskDocument) else 0
+            return result, _weigh(context, size, is_owed=request.changes)
         return result, None
     except BaseException:
         # The stream is given back here: an error keeps its traceback alive until garbage is collected.
@@ -241,10 +253,20 @@ async def _perform(
         raise
 
 
-def _weigh(caller: Caller, follow: Follow) -> Holding | None:
-    """Take the bytes of a large first frame from the account. Raises RateLimited and Unavailable."""
-    size = follow.first.size if isinstance(follow.first, TaskDocument) else 0
-    return account.hold_body(caller.owner_id, size) if size > LARGE else None
+def _weigh(context: Context, size: int, *, is_owed: bool) -> Holding | None:
+    """Return the bytes of an answer or a first frame in the account, if they are many and the door sends them.
+
+    The operation may have taken them before. Raises RateLimited and Unavailable for an answer that is not owed.
+    """
+    if size <= LARGE or not context.counts_answer:
+        context.release()
+        return None
+    weight, context.weight = context.weight, None
+    if weight is None:
+        owner_id = context.caller.owner_id
+        return account.hold_owed(owner_id, size) if is_owed else account.hold_body(owner_id, size)
+    weight.shrink(size)
+    return weight
 
 
 def _follow(
@@ -345,6 +367,7 @@ def _tell_error(
     exchange: OpenExchange, wrapping: Wrapping, error: Error, language: Language | None, context: Context
 ) -> Reply:
     """Record an error as the answer to a call, whatever the call has changed, and return the reply."""
+    context.release()
     if language and language.dates_errors:
         date(error)
     failure, silent = wrapping.failure(error, language), wrapping.silent

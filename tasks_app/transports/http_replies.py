@@ -51,7 +51,9 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
             frames(reply.stream), content_type="text/event-stream", headers=_stream_headers(reply)
         )
     if reply.late is not None:
-        return _late(with_spaces(partial(reply.late.payload, early=True)), request_id, media, headers)
+        late = _late(with_spaces(partial(reply.late.payload, early=True)), request_id, media, headers)
+        _release_after(late, reply)
+        return late
     if reply.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id} | headers)
     if _is_expected_as_stream(request, call, reply):

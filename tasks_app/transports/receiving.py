@@ -115,7 +115,8 @@ class Batch:
                     self.member_headers.append(reply.headers)
                     if reply.late:
                         del member  # The wait may be long, and the message large.
-                        reply = replace(reply, payload=await reply.late.payload(early=False), late=None)
+                        late, payload = reply.late, await reply.late.payload(early=False)
+                        reply = replace(reply, payload=payload, late=None, holding=late.take_weight())
                     # A refusal awaits nothing. Without this, a thousand of them would be a single step of the loop.
                     await asyncio.sleep(0)
                     size += len(reply.payload or b"")

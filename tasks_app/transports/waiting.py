@@ -65,6 +65,8 @@ class LateAnswer:
             if encode is None:
                 raise TypeError("the exchange of a call that waits needs its encode, which handle() sets")
             payload = await off_loop(encode, result) if size_of(result) > LARGE else encode(result)
+            if self.context.weight is not None:
+                self.context.weight.shrink(len(payload))
             exchange.end("result", payload)
         except asyncio.CancelledError:
             # A member of a batch over HTTP is refused when the server ends.
@@ -81,8 +83,18 @@ class LateAnswer:
         large = len(payload) > LARGE
         return await off_loop(with_links, payload, self.base) if large else with_links(payload, self.base)
 
+    def take_weight(self) -> Holding | None:
+        """Return the bytes of the answer in the account, which the caller gives back from then on."""
+        weight, self.context.weight = self.context.weight, None
+        return weight
+
+    def release(self) -> None:
+        """Give the bytes of the answer back, once they are sent, or cannot be sent."""
+        self.context.release()
+
     def _fail(self, cause: Exception, *, early: bool) -> bytes:
         """Record an error, and return it as an answer or raise Unfinished."""
+        self.release()
         error = cause if isinstance(cause, Error) else fault(self.exchange, cause)
         failure = self.wrapping.failure(self.language.words(error), self.language)
         log_error(self.exchange, error)

@@ -235,9 +235,17 @@ def assert_whole(*connections: Sequence[Frame]) -> dict[str, Any]:
 @contextmanager
 def silent(node: Node, task_id: str) -> Iterator[socket.socket]:
     """Give a client that asks for all events of a task and then does not read, with small buffers of its own."""
-    body = envelope("SubscribeToTask", {"id": task_id})
-    head = {**HEADERS, "Host": f"127.0.0.1:{node.port}", "Content-Length": str(len(body)), "Last-Event-ID": "1"}
-    lines = ["POST /jsonrpc HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
+    with deaf(node, envelope("SubscribeToTask", {"id": task_id}), {"Last-Event-ID": "1"}) as connection:
+        yield connection
+
+
+@contextmanager
+def deaf(
+    node: Node, body: bytes, headers: dict[str, str] | None = None, path: str = "/jsonrpc"
+) -> Iterator[socket.socket]:
+    """Give a client that calls and then does not read, with small buffers of its own."""
+    head = {**HEADERS, "Host": f"127.0.0.1:{node.port}", "Content-Length": str(len(body)), **(headers or {})}
+    lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         connection.settimeout(5)

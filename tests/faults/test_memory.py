@@ -1,12 +1,13 @@
 """Clients that do not read, and clients that leave."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.clients import PATIENCE, Client, client, envelope, inputs, listening, silent
+from tests.faults.clients import PATIENCE, Client, client, deaf, envelope, inputs, listening, silent
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
 
@@ -43,6 +44,34 @@ async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(s
             await listener.end()
     assert [frame.id for frame in listener.frames] == list(range(1, listener.last_id + 1))
     assert listener.frames[-1].state == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("waits", [False, True], ids=["sent again", "waiting"])
+async def test_clients_that_do_not_read_one_large_answer_share_the_memory_of_their_owner(
+    start: Start, waits: bool
+) -> None:
+    chunks, number = 500, 40
+    node = await start(A2A_SWEEP_SECONDS="0.5")
+    said = inputs(chunks=chunks, size=SIZE, pause=0.005)
+    wish = envelope("SendMessage", {"message": said})
+    async with client(node) as caller:
+        await caller.send("chatty", chunks=1, size=SIZE)
+        await warm(caller)
+        first = {"message": said, "configuration": {"returnImmediately": True}}
+        task_id = (await caller.result("SendMessage", first, agent="chatty"))["task"]["id"]
+        if not waits:
+            await caller.completed(3)
+        before = most = node.rss()
+        with ExitStack() as clients:
+            for _ in range(number):
+                clients.enter_context(deaf(node, wish, path="/agents/chatty/jsonrpc"))
+            for _ in range(30):
+                await caller.result("ListTasks", {"pageSize": 1})
+                most = max(most, node.rss())
+                await asyncio.sleep(0.25)
+        assert most - before < number * chunks * SIZE // 4
+        await caller.state(task_id, "TASK_STATE_COMPLETED")
 
 
 async def test_an_agent_whose_client_does_not_read_goes_on_to_its_end(start: Start) -> None:

@@ -42,7 +42,8 @@ def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iter
     """Give the account of a process that was just started, in which an owner may have three tasks and all five."""
     settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
     fresh = Account()
-    for place in ("process.counting", "operations.send", "operations.follow_up", "transports.handling"):
+    places = ("process.counting", "operations.send", "operations.follow_up", "operations.operation")
+    for place in (*places, "transports.handling"):
         monkeypatch.setattr(f"tasks_app.{place}.account", fresh)
     monkeypatch.setattr(census, "last", None)
     census.count()
@@ -198,6 +199,7 @@ async def test_the_large_beginning_of_a_subscription_counts_until_it_is_sent(
     sending = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
     made: Any = await jsonrpc(post(owner, "/", sending), agent=ASYNC)
     task_id = json.loads(made.content)["result"]["task"]["id"]
+    made.close()
     wire = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task_id}}
     first: Any = await jsonrpc(post(owner, "/", wire))
     refused = await jsonrpc(post(owner, "/", wire))

@@ -1,0 +1,180 @@
+"""Large answers that are owed: to changes, to messages that are sent again, and to calls that wait."""
+
+import asyncio
+import json
+from time import perf_counter
+from typing import Any
+
+import pytest
+from django.test import AsyncRequestFactory
+from django.utils import timezone
+
+from a2a.errors import RateLimited, Unavailable
+from a2a.requests import GetTask
+from a2a.states import TaskState
+from a2a.workflows import PHASES, SetPhase
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
+from tasks_app.event_log.readers import readers
+from tasks_app.limits.accounts import account
+from tasks_app.models import PhaseTask, Task, Workflow
+from tasks_app.operations.operation import Context
+from tasks_app.operations.room import make_room
+from tasks_app.transports.enveloped import jsonrpc
+from tests.conftest import PATIENCE, Person
+from tests.operations.asking import ask, message, sent, shown
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+ASYNC = "form-coroutine"
+LONG = "x" * 60_000
+SHARE = 100_000
+
+
+@pytest.fixture(autouse=True)
+def _share(settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES = SHARE
+
+
+async def answer(person: Person, method: str, params: Any) -> Any:
+    """Return the answer to a call, whose client does not read it yet."""
+    wire = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    request = AsyncRequestFactory().post(
+        "/", json.dumps(wire), content_type="application/json", headers={"Authorization": f"Bearer {person.key}"}
+    )
+    return await jsonrpc(request)
+
+
+def read(response: Any) -> Any:
+    """Have the client read an answer, and return its JSON."""
+    for close in response._resource_closers:
+        close()
+    return json.loads(response.content)
+
+
+def sending(name: str, text: str = LONG, agent: str = "echo", **more: Any) -> Any:
+    parts = [{"text": text}]
+    return {"message": {"messageId": name, "role": "ROLE_USER", "parts": parts} | more, "metadata": {"agent": agent}}
+
+
+def unsent(person: Person) -> int:
+    return account.amounts["bodies", person.caller.owner_id]
+
+
+async def test_a_large_answer_to_a_change_counts_until_it_is_sent(owner: Person, colleague: Person) -> None:
+    first = await answer(owner, "SendMessage", sending("1"))
+    assert first.status_code == 200, "what was done is answered, however large that is"
+    assert unsent(owner) > SHARE
+    refused = await answer(owner, "SendMessage", sending("2", "hello"))
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+    assert await bridge.ask(Do(Task.objects.count)) == 1
+    assert (await answer(colleague, "SendMessage", sending("1", "hello"))).status_code == 200
+    assert read(first)["result"]["task"]
+    assert unsent(owner) == 0
+    assert (await answer(owner, "SendMessage", sending("2", "hello"))).status_code == 200
+
+
+async def test_a_message_that_is_sent_again_takes_its_answer_from_the_account(owner: Person, settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES = 150_000  # for two of the answers, and not for three
+    wish = sending("again", agent=ASYNC) | {"configuration": {"returnImmediately": True}}
+    read(await answer(owner, "SendMessage", wish))
+    again, as_well, refused = [await answer(owner, "SendMessage", wish) for _ in range(3)]
+    assert (again.status_code, as_well.status_code) == (200, 200)
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+    for one in (again, as_well):
+        assert read(one)["result"]["task"]["history"][0]["parts"][0]["text"] == LONG
+    assert unsent(owner) == 0
+    assert (await answer(owner, "SendMessage", wish)).status_code == 200
+    assert await bridge.ask(Do(Task.objects.count)) == 1
+
+
+@pytest.mark.parametrize("change", ["CancelTask", "SendMessage"])
+def test_a_change_without_room_for_its_answer_is_not_made(owner: Person, change: str) -> None:
+    tasks = [sent(owner, message(LONG), ASYNC, return_immediately=True).id for _ in range(2)]
+    said = {"configuration": {"returnImmediately": True}}
+    wishes: list[Any] = [{"id": task} for task in tasks]
+    if change == "SendMessage":
+        wishes = [sending(f"more of {task}", "more", ASYNC, taskId=task) | said for task in tasks]
+
+    async def work() -> None:
+        first, second = [await answer(owner, change, wish) for wish in wishes]
+        assert (first.status_code, second.status_code) == (200, 429)
+        assert read(first)["result"]
+        assert unsent(owner) == 0
+
+    asyncio.run(work())
+    before, after = (shown(ask(owner, GetTask(id=task))) for task in (tasks[1], tasks[0]))
+    assert (before.status.state, len(before.history)) == ("submitted", 1)
+    assert (after.status.state, len(after.history)) != ("submitted", 1)
+
+
+def test_a_workflow_without_room_for_its_results_stays_in_its_phase(owner: Person) -> None:
+    for name in ("first", "second"):
+        workflow = ask(owner, SetPhase(workflow=name, phase=PHASES[0]))
+        row = Workflow.objects.get(name=workflow.name)
+        result = json.dumps([{"artifactId": "a", "parts": [{"text": LONG}]}])
+        PhaseTask.objects.create(
+            workflow=row,
+            phase=PHASES[0],
+            task_id=name,
+            agent="specifier",
+            state=TaskState.COMPLETED,
+            artifacts=result,
+            created_at=timezone.now(),
+            ended_at=timezone.now(),
+        )
+
+    async def work() -> None:
+        wishes = [{"workflowId": name, "phase": PHASES[1]} for name in ("first", "second")]
+        first, second = [await answer(owner, "sparc/phase/set", wish) for wish in wishes]
+        assert (first.status_code, second.status_code) == (200, 429)
+        assert LONG in json.dumps(read(first))
+        assert unsent(owner) == 0
+
+    asyncio.run(work())
+    assert dict(Workflow.objects.values_list("name", "phase")) == {"first": PHASES[1], "second": PHASES[0]}
+
+
+# ------------------------------------------------------------ calls that wait
+
+
+def waiting(person: Person, seconds: float = PATIENCE, *, waits: bool = True) -> Context:
+    ends = perf_counter() + seconds
+    return Context(caller=person.caller, patience=ends, counts_answer=True, waits_for_room=waits)
+
+
+async def test_answers_to_waits_get_room_in_their_order(owner: Person, colleague: Person) -> None:
+    contexts = [waiting(owner) for _ in range(3)]
+    works = [asyncio.ensure_future(make_room(context, 60_000)) for context in contexts]
+    other = waiting(colleague)
+    assert await make_room(other, 60_000), "each owner has a share"
+    for place, work in enumerate(works):
+        assert await work
+        await asyncio.sleep(0.1)
+        assert [one.weight is not None for one in contexts] == [each == place for each in range(3)]
+        contexts[place].release()
+    other.release()
+    assert unsent(owner) == 0
+
+
+async def test_a_wait_for_room_ends_with_the_patience_of_its_call(owner: Person) -> None:
+    holding = account.hold_body(owner.caller.owner_id, SHARE)
+    assert not await make_room(waiting(owner, 0.1), 60_000)
+    with pytest.raises(RateLimited):
+        await make_room(waiting(owner, waits=False), 60_000)
+    holding.release()
+
+
+async def test_a_wait_for_room_ends_when_the_process_goes_down(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding = account.hold_body(owner.caller.owner_id, SHARE)
+    monkeypatch.setattr(readers, "draining", True)
+    with pytest.raises(Unavailable):
+        await make_room(waiting(owner), 60_000)
+    holding.release()
+
+
+async def test_a_small_answer_waits_for_no_room(owner: Person) -> None:
+    holding = account.hold_body(owner.caller.owner_id, SHARE)
+    context = waiting(owner)
+    assert await make_room(context, 1_000)
+    assert context.weight is None
+    holding.release()
