@@ -30,7 +30,7 @@ from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Batch, Principal, Tenant, Workflow
 
 MANY_MISSES = 200
-"""Unknown keys within a second or two that are a flood."""
+"""The number of unknown keys within a second or two that counts as a flood."""
 DEVELOPER, DEVELOPMENT = "developer", "development"
 """The principal and the name of keys that development servers make. No other key has both."""
 
@@ -266,7 +266,7 @@ def check_language(name: str | None) -> None:
 
 
 def check_tenant_of(name: str) -> None:
-    """Check that there is a tenant of the name, or that a new one can have it. Raises ValueError.
+    """Check that there is a tenant with this name, or that a new one may have it. Raises ValueError.
 
     A tenant of an earlier version may have a name that is refused now. Its keys can still be replaced.
     """
@@ -290,8 +290,8 @@ def new_key(
 ) -> str:
     """Make a key for the principal, and return it: it cannot be read again. A new principal is made as well.
 
-    Raises ValueError for a tenant that no path could name, a principal that none can be called, an unknown language,
-    and networks that are none.
+    Raises ValueError for a tenant's name that no path can hold, a principal's name that is reserved, an unknown
+    language, and networks that cannot be read.
     """
     check_tenant_of(tenant)
     check_language(language)

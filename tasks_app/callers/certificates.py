@@ -33,9 +33,9 @@ _UNREADABLE = (
     *(ValueError, Base64Error, x509.InvalidVersion, x509.ExtensionNotFound, x509.DuplicateExtension),
     x509.UnsupportedGeneralNameType,
 )
-"""The errors to which the bytes of a certificate lead."""
+"""The errors that reading a malformed certificate raises."""
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*")
-# A value without quotes keeps its spaces: a search that gives them back one by one takes the square of their number.
+# A value without quotes keeps its trailing spaces: to backtrack over them would take the square of their number.
 _ELEMENT = re.compile(r'\s*([A-Za-z]+)=("(?:[^"\\]|\\.)*"|[^;,"]*+)\s*([;,]|$)')
 
 

@@ -1,4 +1,4 @@
-"""The public keys of issuers: fetched when a token needs them, once at a time, and used while the issuer is away.
+"""The public keys of issuers: fetched when a token needs them, one fetch at a time, and used while the issuer is away.
 
 Tokens name their key, and every stranger can send one. So a name that is unknown leads to a fetch only if the last one
 is some time ago, and a name that a fetch did not find is refused without another one for a while.
@@ -21,7 +21,8 @@ from tasks_app.off_loop import off_loop
 
 log = logging.getLogger(__name__)
 FRESH_SECONDS = 600.0
-"""The age at which keys are fetched again while they are used. A key that the issuer has removed works no longer."""
+"""The age at which keys are fetched again if they are used. A key that the issuer has removed works no longer than
+this."""
 PAUSE_SECONDS = 10.0
 """The shortest time between two fetches."""
 ABSENT_SECONDS = 30.0

@@ -1,7 +1,7 @@
 """The form of API keys that this server makes: a prefix, a secret and a checksum.
 
-Programs that look for leaked secrets tell by the prefix and the checksum that a text is such a key. Keys without a
-checksum, from before or chosen by an operator, are as good.
+Programs that look for leaked secrets recognise such a key by its prefix and its checksum. Keys without a checksum, made
+by an earlier version or chosen by an operator, are valid too.
 """
 
 import secrets

@@ -23,7 +23,7 @@ def read_networks(text: str) -> str:
 
 
 def _network(word: str) -> IPv4Network | IPv6Network:
-    """Return a network; one of IPv4 in the form of IPv6 as it is written in IPv4, as addresses of callers are."""
+    """Return a network. An IPv4 network in IPv6 notation is written as IPv4, as the addresses of callers are."""
     try:
         network = ip_network(word)
     except ValueError:
@@ -33,7 +33,8 @@ def _network(word: str) -> IPv4Network | IPv6Network:
 
 
 def admits(networks: str, peer: str | None) -> bool:
-    """Return whether a key with these networks may be used from an address. No networks admit every address."""
+    """Return whether a key with these networks may be used from an address. A key without networks may be used from
+    every address."""
     return not networks or _admits(networks, peer or "")
 
 

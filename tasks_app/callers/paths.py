@@ -6,13 +6,13 @@ from tasks_app.callers.wrong_values import WrongValue
 STOCK = frozenset({"admin", "api", "static", "desk", "oauth2"})
 """Paths of pages for people and of the operators' API, which Django's own handler serves."""
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
-"""Paths for those who run this server, and for no caller."""
+"""Paths for operators alone."""
 _PAGES = ".well-known agent agents card files openapi.json openrpc.json schemas"
 SIGNED = frozenset({"slack"})
 """Paths whose calls are proved by a signature of the body, which is therefore read before the caller is known."""
 _DOORS = "links slack stream ws"
 _OTHERS = HEALTH.union(f"{_PAGES} {_DOORS}".split())
-"""Paths of the protocol that belong to no endpoint, and those of doors to come."""
+"""Paths of the protocol that belong to no endpoint."""
 
 
 def words_of(languages: Languages) -> frozenset[str]:
@@ -63,6 +63,6 @@ def check_tenant_name(name: str) -> None:
     if name in _DOTS or not _CUTS.isdisjoint(name) or not name.isprintable() or name != name.strip():
         raise WrongValue(
             "tenant",
-            f"a tenant cannot be called {name!r}: a path cannot hold that as it is; choose a name without "
-            "?, #, % and \\, which is not of dots alone",
+            f"a tenant cannot be called {name!r}: a path cannot hold that as it is; choose a name without ?, #, %, \\ "
+            "and control characters, without spaces at its ends, that is not empty, . or ..",
         )

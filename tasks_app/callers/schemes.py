@@ -12,7 +12,8 @@ To add a scheme: write its Scheme in a module of its own, and add its name and i
 - `read(meta)`, which finds the Evidence in the headers of a request, without looking whether it is valid;
 - `prove(evidence)`, which returns a work item that finds the Caller, or None. Whatever must be awaited before, such as
   the keys of an issuer, is awaited here. It raises InvalidKey for evidence that no look-up could make valid;
-- `refutes(evidence)`, if such evidence can be told at once, so that a flood of it is refused early.
+- `refutes(evidence)`, if this process can recognise evidence that is not valid without a look-up, so that a flood of it
+  is refused early.
 
 The work item must be repeatable, and a group of them must be one statement, as with access.FindCaller. A process trusts
 the result for a second (transports/keys.py); streams, waiting calls and sockets do the item again every few seconds,
@@ -89,8 +90,8 @@ class Scheme(Struct, frozen=True, kw_only=True):
     """Returns a work item that finds the caller, whose result is None for evidence that is not valid. Raises
     InvalidKey."""
     refutes: Callable[[Evidence], bool] | None = None
-    """Returns whether evidence is not valid, as far as this process can tell without asking anybody. It keeps the cost
-    of floods low."""
+    """Returns whether evidence is not valid, as far as this process can tell without a look-up. It keeps the cost of
+    floods low."""
 
 
 def schemes() -> tuple[Scheme, ...]:

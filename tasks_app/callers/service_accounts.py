@@ -32,7 +32,7 @@ def accepted_issuers() -> tuple[str, ...]:
 
 class FindAccount(Work[Caller | None], Struct, frozen=True):
     """Finds the caller of a service account. Its result is None for an account that is unknown or disabled, for a token
-    from before the account's earliest, and for one that has expired."""
+    that was issued before the account's `not_before`, and for one that has expired."""
 
     lane = "read"
     repeatable = True
@@ -132,7 +132,8 @@ def _record_creation(row: ServiceAccount) -> None:
 def principal_name(issuer: str, subject: str) -> str:
     """Return the name of the principal of an account that is created.
 
-    It is of this subject of this issuer alone: a subject that is called like a principal must not get its tasks.
+    The name belongs to this subject of this issuer alone: a subject with the name of another principal must not get the
+    tasks of that principal.
     """
     return f"{subject[:40]}@{hashlib.sha256(f'{issuer} {subject}'.encode()).hexdigest()[:16]}"
 
@@ -147,8 +148,8 @@ def find_again(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:
 def register(
     issuer: str, subject: str, principal: str, tenant: str, scopes: str, language: str | None
 ) -> ServiceAccount:
-    """Register an account for a principal, which is made if there is none. Raises ValueError if there is such an
-    account, or if no principal can be called so."""
+    """Register an account for a principal, which is made if there is none. Raises ValueError if the account exists, or
+    if the principal's name is reserved."""
     owner = find_or_make(tenant, principal)
     row, is_new = ServiceAccount.objects.get_or_create(
         issuer=issuer, subject=subject, defaults={"principal": owner, "scopes": scopes, "language": language}

@@ -40,18 +40,19 @@ _ACCESS = {"AT+JWT", "APPLICATION/AT+JWT"}
 _FORBIDDEN = {"b64", "zip"}
 """Members of a header that change what is signed. Those that say where a key is, such as `jku`, are ignored."""
 _HOSTILE = (PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
-"""The errors to which the bytes of strangers lead."""
+"""The errors that reading a malformed token raises."""
 
 
 class Confirmation(Struct, forbid_unknown_fields=True):
     """The claim that binds a token to a certificate (RFC 8705, 3.1). A token bound to anything else is refused."""
 
     thumbprint: Annotated[str, Meta(min_length=1)] = field(name="x5t#S256")
-    """An empty one must not count as no binding."""
+    """The thumbprint. An empty one is refused, because it would count as no binding."""
 
 
 class Claims(Struct):
-    """The claims of a token, beside its issuer and audience. Those that only ID tokens and the like have refuse it."""
+    """The claims of a token, beside its issuer and audience. A token with a claim that only tokens of other kinds have,
+    such as ID tokens, is refused."""
 
     sub: str
     exp: float
@@ -128,7 +129,7 @@ def refutes(evidence: Evidence) -> bool:
 
 
 def _text_of(evidence: Evidence) -> str:
-    """Return the token. Raises InvalidKey for what has not the form of one."""
+    """Return the token. Raises InvalidKey for a text that does not have the form of a token."""
     text = evidence.secret
     if not isinstance(text, str) or len(text) > LONGEST or not _FORM.fullmatch(text):
         raise InvalidKey
