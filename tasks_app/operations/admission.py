@@ -1,4 +1,4 @@
-"""Whether there is money for a run: the budget of the call or of its task, and the stored budgets of the caller."""
+"""Checks that there is money for a run: the budget of the call or of its task, and the stored budgets of the caller."""
 
 from a2a.agents import Agent
 from a2a.money import HEADER

@@ -51,9 +51,10 @@ class Advance:
             self.loop.call_soon_threadsafe(self.leave, spent)
 
     def leave_in_doubt(self, key: KeyRow, spent: int) -> None:
-        """Note the end of a call that may have stored its task or reply under the key or not. Any thread may call this.
+        """Note the end of a call that may or may not have stored its task or reply under the key. Any thread may call
+        this.
 
-        The call is in doubt because the database is away, perhaps. The look then waits until it is back.
+        The key is looked up to find out. If the database is away, the look-up waits until it is back.
         """
 
         def note(target: KeyTarget | None) -> None:
@@ -119,7 +120,7 @@ class Advances:
         bridge.put(Lend(charge=wish), future)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop, charge: Charge, since: float, future: "Future[int]") -> None:
-        """Take the answer to the loop, from the thread of the lane."""
+        """Hand the amount that was lent to the loop, from the thread of the lane."""
         if (error := future.exception()) is not None:
             log.info("no advance of budgets %s: %s", charge.budgets, error)
         elif isinstance(amount := future.result(), int) and amount:

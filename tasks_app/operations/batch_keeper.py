@@ -160,7 +160,7 @@ class Step:
         self.has_more = has_more
         """Whether the next step may come at once."""
         self.pause = pause
-        """Seconds to wait at most, after a refusal that passes."""
+        """Seconds to wait at most, after a temporary refusal."""
 
 
 async def ask(function: Callable[[], R]) -> R:
@@ -202,7 +202,7 @@ async def _cancel(turn: Turn, task_ids: Iterable[str]) -> None:
 
 
 async def _attach_former(turn: Turn) -> Iterable[str]:
-    """Note the tasks of items that a process sent which died before it could, and return them."""
+    """Note the tasks of items whose process sent them and died before it noted them; return these tasks."""
     items = await ask(partial(rows.next_items, turn.id, turn.max_concurrent))
     tasks = {item.place: task_id for item in items if (task_id := await _find_former(turn, item)) is not None}
     await ask(partial(rows.attach, turn.id, tasks, {}))
@@ -257,7 +257,7 @@ async def _begin(turn: Turn, progress: Progress) -> tuple[list[str], float]:
 
 
 async def _send(turn: Turn, item: BatchItem) -> str | Error:
-    """Make the task of an item, or find the one that a process made which died. Return its id, or the error."""
+    """Make the task of an item, or find the task that a process made before it died. Return its id, or the error."""
     try:
         return await _make_or_find(turn, item)
     except Error as error:

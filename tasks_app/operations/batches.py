@@ -127,7 +127,7 @@ def _check_item(field: str, item: BatchInput) -> None:
 
 
 def _agent(request: ExecuteBatch, context: Context) -> Agent:
-    """Return the agent of the operation. At the address of an agent that agent gets any operation."""
+    """Return the agent of the operation. At the address of an agent, every operation goes to that agent."""
     if context.agent is not None:
         return address_agent(context)
     agent = find_by_name(context.caller, request.operation)

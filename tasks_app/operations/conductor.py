@@ -92,8 +92,8 @@ class Conductor(Rounds):
     async def _take(self, row: Workflow) -> bool:
         """Begin the next task of an execution. Return False if its owner has reached a limit.
 
-        All executions of that owner then wait: one that tries for itself would only delay those of other owners. Raises
-        nothing but CancelledError.
+        All executions of that owner then wait: if each tried for itself, they would only delay those of other owners.
+        Raises nothing but CancelledError.
         """
         try:
             task_id = await _begin(row)

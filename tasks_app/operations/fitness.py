@@ -1,4 +1,4 @@
-"""Whether a message and an agent fit: scopes, media types in both directions, extensions. Nothing is looked up."""
+"""Checks that a message and an agent fit: scopes, media types in both directions, extensions. Nothing is looked up."""
 
 from a2a.agents import Agent
 from a2a.errors import ContentTypeNotSupported, InvalidParams

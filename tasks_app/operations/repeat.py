@@ -34,8 +34,8 @@ def key_of(message_id: str) -> str:
 
 
 async def find_sent(owner_id: int, message_id: str, patience: float | None = None) -> KeyTarget | None:
-    """Return what a message became that this process, or one that died, may have sent in the name of an owner; None if
-    the message was never sent. The patience is that of `bridge.ask`, in seconds."""
+    """Return the outcome of a message that this process, or one that died, may have sent in the name of an owner; None
+    if the message was never sent. The patience is that of `bridge.ask`, in seconds."""
     return await bridge.ask(FindKey(owner_id=owner_id, key=key_of(message_id)), patience)
 
 

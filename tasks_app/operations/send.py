@@ -118,7 +118,7 @@ async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | Key
     except BudgetExceeded:
         raise
     except BaseException:
-        insist(Release(charge=reservation, spent=0))  # It may have been done all the same.
+        insist(Release(charge=reservation, spent=0))  # The amount may be reserved in spite of the error.
         raise
     if plan.share < reservation.most:
         plan.run.spending.narrow(plan.share)

@@ -56,8 +56,8 @@ async def read_whole(context: Context, task_id: str, *, history: bool = True, is
 async def document_as_of(
     caller: Caller, task_id: str, context_id: str, seq: int, *, is_owed: bool = False
 ) -> TaskDocument | None:
-    """Return the task as of an event, or None if it was deleted. A log that takes long to fold is read by itself, when
-    it is the caller's turn; `is_owed` is true for the answer to a change."""
+    """Return the task as of an event, or None if it was deleted. A log that takes long to fold is read alone, in the
+    turn of the caller; `is_owed` is true for the answer to a change."""
     item, kind = ReadAsOf(task_id=task_id, context_id=context_id, seq=seq), DoOwed if is_owed else DoSlowly
     document = await item
     return await kind(lambda: read_as_of(item), caller.owner_id) if isinstance(document, Long) else document

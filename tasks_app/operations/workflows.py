@@ -220,8 +220,8 @@ def _for_phase(
 
 
 def agent_of(caller: Caller, phase: Phase, preferred: tuple[str, ...]) -> Agent:
-    """Return the agent for a phase: one that has the phase, best one that is preferred by its name or a skill; else the
-    default agent. Raises UnknownAgent."""
+    """Return the agent for a phase: an agent that has the phase, first of all one that is preferred by its name or by a
+    skill; else the default agent. Raises UnknownAgent."""
     able = [agent for agent in registry if phase in agent.phases and may_ask(caller, agent, None)]
     for agent in able:
         if agent.name in preferred or any(skill.id in preferred for skill in agent.skills):
@@ -246,14 +246,14 @@ async def settle_ended(ask: Ask, workflow: Workflow | None = None) -> int:
         except LockRefused:
             if workflow_id is not None:
                 raise
-            # Nor must one whose row another transaction has locked. The next round finds it.
+            # A workflow whose row another transaction has locked must not hold up all others. The next round finds it.
             logger.info("the end of task %s is not written yet: its workflow is locked", task_id)
         except (DatabaseError, InterfaceError, Error):
             raise
         except Exception:
             if workflow_id is not None:
                 raise
-            # The workflow of a damaged task must not hold up all others.
+            # Nor must the workflow of a damaged task.
             logger.exception("the end of task %s could not be written to its workflow", task_id)
         else:
             count += 1
@@ -267,8 +267,8 @@ async def _settle(ask: Ask, key: int, task_id: str) -> None:
 
 
 async def _answer(row: Workflow, caller: Caller, *, is_owed: bool = False) -> Done:
-    """Return the answer with a workflow, which is owed after a change. It has the results of the phases if the caller
-    may read tasks."""
+    """Return the answer with a workflow; `is_owed` is true for the answer to a change. It has the results of the phases
+    if the caller may read tasks."""
     kind, with_results = DoOwed if is_owed else DoSlowly, has_right(caller, READ)
     return Done(await kind(partial(reading.document_of, row, with_results=with_results), row.owner_id))
 
