@@ -178,8 +178,8 @@ def _forget_server() -> None:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill this process when the server that forked it dies, which dies with the worker. On systems
-    without such a signal the process ends at the end of its pipe."""
+    """Have the kernel kill this process when the server that forked it dies, as it does with its worker. On systems
+    without such a signal, the process ends when its pipe is closed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == 1:

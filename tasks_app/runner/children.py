@@ -10,7 +10,7 @@ from django.apps import apps
 from tasks_app.agent_files import folder
 
 if not apps.ready:
-    folder.is_tolerant = True  # A file may be broken by now; the processes that began before have their agents.
+    folder.is_tolerant = True  # A file may be broken by now. Each child then imports the module of its own agent.
     django.setup()
 
 

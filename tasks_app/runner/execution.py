@@ -47,7 +47,7 @@ from tasks_app.runner.writer import PAUSE, Ending, Writer
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released", "cut off", "crashed"]
 ENDERS_SECONDS = 5.0
-"""Seconds for which a run waits for its end from outside, before it charges what that may not have written."""
+"""Seconds for which a run waits until its end is written from outside. Then it charges costs that are not written."""
 CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
 """The run whose agent is at work, also within asyncio tasks and callbacks that the agent makes."""
 
@@ -205,7 +205,7 @@ class Execution:
             writer.charge_late()
 
     async def _wait_for_enders(self) -> None:
-        """Wait for the end from outside, which writes the cost, too. What it has written is not charged again."""
+        """Wait until the end from outside is written, with the cost, so that this cost is not charged again."""
         ends = time.monotonic() + ENDERS_SECONDS
         while self.enders and time.monotonic() < ends:
             with contextlib.suppress(asyncio.CancelledError):  # the agent is over; the cost is not charged yet

@@ -91,7 +91,7 @@ def warm_up() -> None:
 
 
 def cool_down() -> None:
-    """Have no task of an isolated agent claimed until a child starts again. Called when one could not be started."""
+    """Have no task of an isolated agent claimed until a child starts again. Called when a child failed to start."""
     unable.set()
     warm.clear()
     with contextlib.suppress(RuntimeError):  # There is no room for a thread either. The runner tries again.

@@ -71,7 +71,7 @@ class Threads(ThreadPoolExecutor):
     def __init__(self) -> None:
         super().__init__(SLOTS, thread_name_prefix="quick")
         self.places = Places(SLOTS)
-        """A run in a thread takes its place before, so that the wait for a thread is not part of its time."""
+        """Places for runs in threads. A run takes one before its time begins, so that the wait does not count."""
         self.late: dict[RunFuture, Late] = {}
         """Runs beyond their time, by their futures, until they end. That of a sync agent keeps its thread."""
 
