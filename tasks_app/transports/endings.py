@@ -29,5 +29,5 @@ async def _end(member: Member, end: Callable[[Id], bool]) -> Json:
     """Return whether there was a stream, which ends. Raises InvalidParams."""
     rpc_id = member.params.get("id") if isinstance(member.params, dict) else None
     if type(rpc_id) not in (str, int, float):
-        raise InvalidParams(("id", "must be the id of the call whose stream shall end"))
+        raise InvalidParams(("id", "must be the id of the call whose stream is to end"))
     return {"ended": end(rpc_id)}

@@ -4,9 +4,9 @@ Addresses with too many wrong credentials are refused at once. While many wrong 
 keys without a cached caller are looked up in groups, and tokens without one are verified at once. The wrong ones are
 refused.
 
-The answers are those of receiving.receive(), and over REST those of rest.rest(). Calls for which they would not be,
-such as those whose body cannot be read, go the usual way, and so do the first refusals of an address in a minute, which
-are recorded.
+The answers are those of receiving.receive(), and over REST those of rest.rest(). A call that would get another answer
+here, such as one whose body cannot be read, goes the usual way. So do the first refusals of an address in a minute,
+which are recorded.
 """
 
 import asyncio

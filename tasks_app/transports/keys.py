@@ -100,8 +100,8 @@ async def _prove(evidence: Evidence) -> Proof:
 
 
 def refuter_of(evidence: Evidence) -> Callable[[Evidence], bool] | None:
-    """Return a function which says whether evidence is not valid, as far as this process can tell without asking
-    anybody; None where it never can."""
+    """Return a function that says whether evidence is not valid, as far as this process can tell without a look-up;
+    None for a scheme where it never can."""
     scheme = scheme_of(evidence)
     return _refute_any if scheme is None else scheme.refutes
 

@@ -77,7 +77,7 @@ async def create(request: HttpRequest, agent: str | None = None) -> HttpResponse
     try:
         body = body_of(request, REST)
         if len(body) > SMALL:
-            raise Refusal(413, f"the wish for a link must have {SMALL} bytes at most")
+            raise Refusal(413, f"the body of a request for a link must have {SMALL} bytes at most")
     except Refusal as refusal:
         return refuse(request, refusal, REST)
     call = call_of(request, REST, agent)

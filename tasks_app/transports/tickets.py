@@ -75,7 +75,7 @@ async def _answer(request: HttpRequest, call: Call) -> HttpResponse:
 
 
 def _holder_of(call: Call) -> tuple[str, ...]:
-    """Return the text that a ticket stores: the digests of the key, or a reference to another credential.
+    """Return the text to store for a ticket: the digests of the key, or a reference to another credential.
 
     Raises Refusal: 400.
     """
