@@ -129,7 +129,7 @@ def _find_gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
         if missing:
             yield f"events {', '.join(missing[:MOST])} of {row.last_seq} are missing"
         if beyond:
-            yield f"there is an event {beyond[0]}, but by the row event {row.last_seq} is the last"
+            yield f"there is an event {beyond[0]}, but the row says that event {row.last_seq} is the last"
 
 
 def _find_numbers_ahead(row: Task) -> Iterator[str]:
@@ -142,13 +142,13 @@ def _find_numbers_ahead(row: Task) -> Iterator[str]:
     }
     for name, seq in numbers.items():
         if seq is not None and seq > row.last_seq:
-            yield f"its {name} is {seq}, but by the row event {row.last_seq} is the last"
+            yield f"its {name} is {seq}, but the row says that event {row.last_seq} is the last"
 
 
 def _find_differences(row: Task, task: TaskValue) -> Iterator[str]:
     """Yield the differences between the folded task and the row, its snapshot included."""
     if row.state != task.status.state.value:
-        yield f"it ends in the state {task.status.state.value}, the row says {row.state}"
+        yield f"by its events it is {task.status.state.value}, but the row says {row.state}"
     if row.status != dumps(encode_status(task.status)):
         yield "its last status is not that of the row"
     try:
@@ -159,4 +159,4 @@ def _find_differences(row: Task, task: TaskValue) -> Iterator[str]:
         yield f"its snapshot cannot be read: {describe(error)}"
         return
     if stored is None or stored.document != document(task, row.last_seq, row.agent):
-        yield "all its events make another task than the snapshot with the events after it"
+        yield "all its events together give another task than its snapshot with the events after it"
