@@ -30,7 +30,7 @@ Stamp = frozenset[tuple[str, int, int]]
 OPERATING = frozenset({"a2a", "deliveries", "exchanges", "migrate", "tasks"})
 """Commands by which operators look and act, also while a file of an agent is broken."""
 PRUNED = (".", "__pycache__", "site-packages", "dist-packages")
-"""Beginnings of the names of folders inside that have no code of the author."""
+"""Beginnings of the names of folders within the folder that have no code of the author."""
 _AGENT = re.compile(rb"^@(a2a\.)?agent\b", re.MULTILINE)
 NOT_AGENTS = ("_", "test_", "conftest")
 """Prefixes of modules that define no agents: helpers and tests."""
@@ -175,7 +175,7 @@ class AgentFolder:
             self.load()
         except (ImproperlyConfigured, AgentDefinitionError) as error:
             problem = f"agents: A2A_AGENTS_DIR was not read again, the former agents go on: {error}"
-            self.problem = problem.replace(f"{_folder()}{os.sep}", "")  # /readyz shows it to everybody.
+            self.problem = problem.replace(f"{_folder()}{os.sep}", "")  # /readyz shows it to strangers.
             if not at_once:  # The parent of a child that runs one agent has logged it.
                 log.error("%s", problem)
             return False

@@ -43,7 +43,7 @@ class HasPermission(BasePermission):
 def check_permission(user: Any, name: str) -> None:
     """Check that the user has a permission. Raises NoPermission with its name."""
     if not user.has_perm(name):
-        raise NoPermission(f"{user.get_username()} has not the permission {name}, which this needs.")
+        raise NoPermission(f"{user.get_username()} lacks the permission {name}, which this needs.")
 
 
 def _time_of(values: dict[str, str], name: str) -> datetime | None:

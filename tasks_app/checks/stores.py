@@ -44,7 +44,7 @@ def check_data_folder(**_: Any) -> list[CheckMessage]:
     if not mode & 0o077:
         return []
     hint = f"chmod 700 {settings.DATA_DIR}, or set DATA_DIR to a folder of its own."
-    return [Warning("Others of this machine can look into DATA_DIR.", hint=hint, id="a2a.W005")]
+    return [Warning("Other users of this machine can look into DATA_DIR.", hint=hint, id="a2a.W005")]
 
 
 @register()

@@ -28,7 +28,7 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class NewClient(Struct, frozen=True, kw_only=True):
-    """The wish for a client."""
+    """The values of a new client."""
 
     name: str
     principal: str
@@ -42,7 +42,7 @@ class NewClient(Struct, frozen=True, kw_only=True):
 def add(wish: NewClient, operator: Operator) -> tuple[OAuthClient, str]:
     """Store a client, and return it with its secret, which cannot be read again; a public client has none.
 
-    Raises ValueError for a wish that makes no sense.
+    Raises ValueError for values with which no client can work.
     """
     _check(wish)
     secret = "" if wish.public else make_secret()

@@ -18,7 +18,7 @@ from tasks_app.models.states import WebhookState
 from tasks_app.operators.audit import Change, Operator, kind_of, record_acts
 
 LEAST_DAYS = 1 / (24 * 60)
-"""The shortest life of a key: a minute. A key of less would end before it can be used."""
+"""The shortest life of a key: a minute. A shorter one would end before the key can be used."""
 MOST_DAYS = 36_500
 MOST_OVERLAP = 24 * 90
 """The longest overlap of two keys, in hours."""

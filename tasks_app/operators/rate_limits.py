@@ -52,7 +52,8 @@ def remove_limit(row: RateLimit, by: Operator) -> bool:
 
 
 def _later() -> datetime:
-    """Return the time of a change, which is later than all before, also those by a process whose clock is ahead.
+    """Return the time of a change. It is later than the times of all earlier changes, even if the clock of the process
+    that made one is ahead.
 
     Processes notice a change by the latest time of all rows.
     """

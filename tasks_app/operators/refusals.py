@@ -11,7 +11,7 @@ class ActRefused(Exception):
 
 
 def sentence_of(error: Exception) -> str:
-    """Return the sentence of an error. Errors of values begin small and have no full stop, to be quoted."""
+    """Return the sentence of an error. Errors of values begin in lower case and have no full stop."""
     text = str(error).rstrip(".")
     is_name = "_" in text.partition(" ")[0]  # a member such as per_minute, which has no capitals
     return f"{text if is_name else text[:1].upper() + text[1:]}."

@@ -293,8 +293,8 @@ def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
 def end_access(user: User) -> int:
     """Revoke the tokens of a user who has lost the access to the admin, or has a new password; return their number.
 
-    The codes and tokens of OAuth clients that the user has approved are deleted: the user may have the access again
-    later, and somebody who knew the former password may have given the approval.
+    The codes and tokens of OAuth clients that the user has approved are deleted: the user may get the access back, and
+    a stranger who knew the former password may have given the approval.
     """
     end_approvals(user)
     return revoke_all(user)

@@ -372,7 +372,7 @@ def is_refused(robot: Program, resource: Any, name: str, *, one: bool) -> bool:
     """Return whether a verb is refused for the lack of its permission."""
     place = "" if name == "create" else f"{name.replace('_', '-')}/"
     answer = robot.post(f"{resource.segment}/{'999999999/' if one else ''}{place}", surplus=1)
-    return answer.status_code == 403 and "has not the permission" in answer.json()["detail"]
+    return answer.status_code == 403 and "lacks the permission" in answer.json()["detail"]
 
 
 def test_migrate_gives_roles_their_permissions_again_and_takes_none_away() -> None:

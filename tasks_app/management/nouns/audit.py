@@ -32,7 +32,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         printer.print_line(row)
         count += 1
     if count == 0 and not has_caller(window):
-        raise CommandError(f"There is no principal {window.caller!r}, and nothing of one in this window.")
+        raise CommandError(f"There is no principal {window.caller!r}, and no record of one in this window.")
 
 
 AUDIT = Noun(help="export who did what", add_arguments=_add_arguments, handle=_handle)
