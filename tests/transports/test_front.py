@@ -62,6 +62,7 @@ def test_a_browser_sees_the_agents_and_leaves_no_record(server: Server) -> None:
         assert (f'<h3 id="agent-{agent.name}">' in response.text) == agent.listed, agent.name
     assert f"<code>{server.url}/agents/echo/</code>" in response.text
     assert f"curl -N {server.url}/agents/echo/jsonrpc" in response.text
+    assert "the variable <code>KEY</code>" in response.text
     assert server.owner not in response.text
     assert recorded_calls(server) == before + 1, "the call that asks for the number, and not the page"
     head = httpx.head(server.url, headers={"Accept": BROWSER})
