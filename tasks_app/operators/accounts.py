@@ -134,7 +134,7 @@ def _check_name(issuer: str, subject: str) -> None:
     elif issuer not in issuers():
         names = ", ".join([*issuers(), CERTIFICATE])
         raise WrongValue(
-            "issuer", f"there is no issuer {issuer!r}: A2A_ISSUERS lists them; an account can be of {names}"
+            "issuer", f"A2A_ISSUERS has no issuer {issuer!r} here; an account can be of one of these: {names}"
         )
 
 

@@ -90,7 +90,7 @@ def test_a_command_that_makes_no_sense_says_why(account: ServiceAccount) -> None
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     certificate = ServiceAccount.objects.create(issuer=CERTIFICATE, subject="dn:CN=x", principal=account.principal)
     for words, sentence in (
-        (("add", "https://other", "x", *ACCOUNT), "There is no issuer 'https://other'"),
+        (("add", "https://other", "x", *ACCOUNT), "A2A_ISSUERS has no issuer 'https://other' here"),
         (("add", CERTIFICATE, "robot", *ACCOUNT), "begins with one of sha256:, uri:, dns:, email:, dn:"),
         (("add", CERTIFICATE, "dns:", *ACCOUNT), "a name must follow dns:"),
         (("add", CERTIFICATE, "dn: ", *ACCOUNT), "a name must follow dn:"),
