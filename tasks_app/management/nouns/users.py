@@ -25,6 +25,18 @@ from tasks_app.operators.audit import Operator
 from tasks_app.operators.roles import ROLES
 
 _ONE_ROLE = f"a role: {', '.join(ROLES)}, or a group that was made here"
+_HELPS = {
+    "enable": "let an operator log in, or make an account an operator's",
+    "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
+    "role": "give an operator these roles in place of those from before",
+    "reach": "let an operator see the rows of these tenants and agents in place of those from before",
+    "details": "set the email address or the names of an operator",
+    "link": "let a user call in the name of a principal, from pages of this server (A2A_SCHEMES)",
+    "unlink": "let a user call in the name of a principal no more",
+    "reset-second-factor": "remove the device of an operator, who enrols another at the next login",
+    "password": "give an operator a random password, which is printed once, and revoke the tokens",
+}
+"""The verbs on an account that exists."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -44,39 +56,30 @@ def _add_arguments(parser: ArgumentParser) -> None:
     make.add_argument("--email", type=read_email, default="", help="the address of the operator; empty by default")
     _add_reach(make)
     add_operator(make)
-    helps = {
-        "enable": "let an operator log in, or make an account an operator's",
-        "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
-        "role": "give an operator these roles in place of those from before",
-        "reach": "let an operator see the rows of these tenants and agents in place of those from before",
-        "details": "set the email address or the names of an operator",
-        "link": "let a user call in the name of a principal, from pages of this server (A2A_SCHEMES)",
-        "unlink": "let a user call in the name of a principal no more",
-        "reset-second-factor": "remove the device of an operator, who enrols another at the next login",
-        "password": "give an operator a random password, which is printed once, and revoke the tokens",
-    }
-    for verb, text in helps.items():
-        parser = verbs.add_parser(verb, help=text)
-        parser.add_argument("name", type=read_text, help="the name of the operator")
-        if verb == "role":
+    for verb, text in _HELPS.items():
+        change = verbs.add_parser(verb, help=text)
+        change.add_argument("name", type=read_text, help="the name of the operator")
+        _add_values(verb, change)
+        add_operator(change)
+
+
+def _add_values(verb: str, parser: ArgumentParser) -> None:
+    """Add the arguments for what a verb sets."""
+    match verb:
+        case "role":
             parser.add_argument(
-                "roles",
-                nargs="*",
-                type=read_text,
-                metavar="role",
-                help=f"{_ONE_ROLE}; several may be given",
+                "roles", nargs="*", type=read_text, metavar="role", help=f"{_ONE_ROLE}; several may be given"
             )
             parser.add_argument("--none", action="store_true", help="take all roles away")
-        if verb == "reach":
+        case "reach":
             _add_reach(parser)
             parser.add_argument("--none", action="store_true", help="let the operator see no rows of tenants")
-        if verb == "link":
+        case "link":
             _add_link(parser)
-        if verb == "details":
+        case "details":
             parser.add_argument("--email", type=read_email, help="the address; an empty text removes it")
             parser.add_argument("--first-name", type=read_text, help="the first name")
             parser.add_argument("--last-name", type=read_text, help="the last name")
-        add_operator(parser)
 
 
 def _add_link(parser: ArgumentParser) -> None:
