@@ -51,26 +51,11 @@ async def execute(request: ExecuteBatch, context: Context) -> Grant:
     check_permission(context.caller, "operation", request.operation)
     if any(item.task_id for item in request.items):
         check_right(context.caller, READ, context.spelling)
-    agent, caller, batch_id = _agent(request, context), context.caller, uuid7()
-    create, task = _task(request, context, batch_id)
-    batch = Batch(
-        id=batch_id,
-        tenant_id=caller.tenant_id,
-        owner_id=caller.owner_id,
-        operation=request.operation,
-        agent=agent.name,
-        address=context.agent,
-        scopes=" ".join(sorted(caller.scopes)),
-        size=len(request.items),
-        max_concurrent=request.max_concurrent or USUAL,
-        batch_size=request.batch_size or USUAL,
-        optimization=request.optimization,
-        due_at=clock.now(),
-        created_at=clock.now(),
-    )
-    items = [_item(batch_id, place, one) for place, one in enumerate(request.items)]
-    context.exchange.about(batch_id, task.context_id, task.seq)
-    context.exchange.about_agent(agent.name)
+    batch = _batch(uuid7(), request, context)
+    create, task = _task(request, context, batch.id)
+    items = [_item(batch.id, place, one) for place, one in enumerate(request.items)]
+    context.exchange.about(batch.id, task.context_id, task.seq)
+    context.exchange.about_agent(batch.agent)
     create.entry = context.exchange.entry()
     try:
         await _begin(Begin(batch=batch, items=items, create=create))
@@ -134,6 +119,24 @@ def _agent(request: ExecuteBatch, context: Context) -> Agent:
     if agent is None:
         raise UnknownAgent(operation=request.operation[:64])
     return registry.get(agent.name) or agent
+
+
+def _batch(batch_id: str, request: ExecuteBatch, context: Context) -> Batch:
+    return Batch(
+        id=batch_id,
+        tenant_id=context.caller.tenant_id,
+        owner_id=context.caller.owner_id,
+        operation=request.operation,
+        agent=_agent(request, context).name,
+        address=context.agent,
+        scopes=" ".join(sorted(context.caller.scopes)),
+        size=len(request.items),
+        max_concurrent=request.max_concurrent or USUAL,
+        batch_size=request.batch_size or USUAL,
+        optimization=request.optimization,
+        due_at=clock.now(),
+        created_at=clock.now(),
+    )
 
 
 def _item(batch_id: str, place: int, item: BatchInput) -> BatchItem:
