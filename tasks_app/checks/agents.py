@@ -65,7 +65,8 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
     """
     if registry.get(settings.A2A_DEFAULT_AGENT):
         return []
-    hint = f"Set A2A_DEFAULT_AGENT to one of {', '.join(registry.names())}, or its module in A2A_AGENT_MODULES."
+    names = ", ".join(registry.names())
+    hint = f"Set A2A_DEFAULT_AGENT to one of {names}, or add the agent by A2A_AGENTS_DIR or A2A_AGENT_MODULES."
     return [Error(f"There is no agent {settings.A2A_DEFAULT_AGENT}.", hint=hint, id="a2a.E002")]
 
 
