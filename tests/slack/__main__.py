@@ -4,14 +4,18 @@ import sys
 import time
 from itertools import count
 
+import httpx
+
 from tests.support.slack_api import SECRET, TOKEN, Slack, direct, send, slack
 
 
 def main(port: str = "8000") -> None:
     """Send each line of the input as a question, and print its reply."""
     with slack() as there:
-        print(f"A2A_SLACK=true A2A_SLACK_API={there.url} A2A_OUTBOUND_LOOPBACK=true make run")  # noqa: T201
-        print(f"printf '{TOKEN}\\n{SECRET}\\n' | manage.py a2a slack add --principal slack")  # noqa: T201
+        slack_is = f"A2A_SLACK=true A2A_SLACK_API={there.url}"
+        add = ".venv/bin/python manage.py a2a slack add --principal slack"
+        print(f"{slack_is} PORT={port} make run")  # noqa: T201
+        print(f"printf '{TOKEN}\\n{SECRET}\\n' | {slack_is} {add}")  # noqa: T201
         for number in count(1):
             print("> ", end="", flush=True)  # noqa: T201
             if not (line := sys.stdin.readline()):
@@ -20,7 +24,11 @@ def main(port: str = "8000") -> None:
 
 
 def _ask(there: Slack, server: str, text: str, ts: str, number: int) -> None:
-    response = send(server, direct(text, event_id=f"Ev{ts}-{number}", ts=ts))
+    try:
+        response = send(server, direct(text, event_id=f"Ev{ts}-{number}", ts=ts))
+    except httpx.ConnectError:
+        print(f"there is no server at {server}: start it with the line above")  # noqa: T201
+        return
     if response.status_code != 200:
         print(f"HTTP {response.status_code}: {response.text}")  # noqa: T201
         return
