@@ -65,7 +65,7 @@ def _inflate(inflater: "zlib._Decompress", chunk: bytes, place: str) -> bytes:
 
 async def limited(chunks: AsyncIterable[bytes], largest: int, part: Part) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a stream of events. Raises InvalidResponse if one event is too large, or if none comes, and
-    NoRoom if there is no room for an event that has not come whole."""
+    NoRoom if there is no room for an event that is still arriving."""
     size, quiet, has_data, last, place = 0, 0, False, b"\n", part.place
     async for chunk in chunks:
         size += len(chunk)

@@ -1,4 +1,4 @@
-"""The room for large answers that have not come whole: clients that share it hold so many bytes together, at most."""
+"""The room for large answers that are still arriving: the clients that share it hold at most so many bytes together."""
 
 import threading
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Part:
             others = self.room.amount - self.size
             if size > self.size and others and others + size > self.room.most:
                 raise NoRoom(
-                    f"other large answers have not come whole, and all of them have {self.room.most} bytes at most",
+                    f"other large answers are still arriving, and all of them may have {self.room.most} bytes together",
                     where=self.place,
                 )
             self.room.amount, self.size = others + size, size

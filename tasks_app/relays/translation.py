@@ -148,7 +148,7 @@ CREDENTIALS = (errors.Unauthenticated, errors.MissingScope, errors.PermissionDen
 _PASSING: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], ...] = (
     ((errors.ConnectionRefused, errors.ConnectTimeout), "The remote agent cannot be reached."),
     (errors.NoToken, "The remote agent's token endpoint gave no token."),
-    (errors.NoRoom, "Too many large answers of the remote agent have not come whole."),
+    (errors.NoRoom, "Too many large answers of the remote agent are still arriving."),
     (errors.ServerError, "The remote agent cannot do it at the moment ({reason})."),
     (ClientError, "The connection to the remote agent was lost ({reason})."),
 )

@@ -128,7 +128,7 @@ async def test_a_large_answer_that_finds_no_room_beside_unfinished_ones_leads_to
             beside = await relayed(owner, other)
         later = await relayed(owner, name)
     assert [one.status.state for one in (full, beside, later)] == ["failed", "completed", "completed"]
-    assert words(full) == "Attempt 2 of 2 failed: Too many large answers of the remote agent have not come whole."
+    assert words(full) == "Attempt 2 of 2 failed: Too many large answers of the remote agent are still arriving."
 
 
 async def test_runs_that_begin_together_read_the_card_once(
