@@ -20,16 +20,16 @@ A2A_KEEP_ALIVE_SECONDS = whole("A2A_KEEP_ALIVE_SECONDS", 75, 1, 86_400)
 """The longest time between two requests on a connection. A proxy in front should close its connections earlier, as
 nginx and most others do, after 60 s."""
 A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
-"""Connections of a process, never more than 80 % of its file descriptors beyond the first 128, which the process and
-its agents keep, or an eighth of them all where that is more. At the limit the connection is closed whose client has let
-the server wait longest, for a request, for its body or for the reading of an answer; if the server waits for none, a
-new one gets 503."""
+"""Connections of a process. Fewer if its file descriptors are few: 128 are kept for the process and its agents, and
+connections may take 80 % of the others, or an eighth of all if that is more. At the limit a new connection replaces the
+one whose client has kept the server waiting longest: for a request, for its body, or to read an answer. If the server
+waits for no client, the new connection gets 503."""
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0, 0, 31_536_000)
 """The longest wait of a send, after which it answers with the task as it is. 0: it waits until the task ends or is
 interrupted."""
 A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1, 15)
 """The longest silence of an answer. After it a stream sends a comment, and a waiting call sends a space. The official
-Python client gives up after 5 s. The key of a waiting call is checked as often, hence at most 15."""
+Python client gives up after 5 s. The key of a waiting call is checked as often, so the limit is 15."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1, 31_536_000)
 """The longest time that a stream stays open. Its client resumes with `Last-Event-ID`."""
 A2A_LINK_SECONDS = whole("A2A_LINK_SECONDS", 3600, 0, 2_592_000)
