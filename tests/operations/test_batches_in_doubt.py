@@ -11,6 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from a2a.errors import Error
 from a2a.states import TaskState
 from a2a.types import Task
+from tasks_app.batches.rows import Begin
+from tasks_app.database.errors import Busy
 from tasks_app.models import Batch, BatchItem
 from tasks_app.models import Task as Row
 from tests.conftest import Person
@@ -62,3 +64,16 @@ def test_a_batch_whose_connection_is_lost_at_its_commit_is_begun_once(
     assert [result["output"] for result in results(task)] == [["a"], ["b"]]
     assert (Batch.objects.count(), BatchItem.objects.count()) == (1, 2)
     assert Row.objects.filter(agent="form-coroutine").count() == 2
+
+
+def test_a_batch_that_is_stored_behind_the_time_of_its_call_is_the_answer(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Begin.do_many
+
+    def be_late(items: Any) -> Any:
+        return [Busy(1) for _ in begin(items)]
+
+    monkeypatch.setattr(Begin, "do_many", be_late)
+    batch = execute(owner, "a")
+    assert Batch.objects.get().pk == batch.id
