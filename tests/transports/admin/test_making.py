@@ -103,7 +103,7 @@ def test_a_limit_of_a_principal_is_set_in_place_of_the_former(olga: Principal) -
         (RateLimit, LIMIT | {"burst": "0"}, "greater than or equal to 1"),
         (RateLimit, LIMIT | {"principal": "ghost"}, "has no principal"),
         (RateLimit, LIMIT | {"tenant": "a\0b"}, "Null characters"),
-        (ServiceAccount, ACCOUNT | {"issuer": "https://other"}, "There is no issuer"),
+        (ServiceAccount, ACCOUNT | {"issuer": "https://other"}, "A2A_ISSUERS has no issuer"),
         (ServiceAccount, ACCOUNT | {"issuer": CERTIFICATE}, "begins with one of sha256:"),
         (ServiceAccount, ACCOUNT | {"language": "klingon"}, "not one of the available choices"),
         (ServiceAccount, ACCOUNT | {"tenant": "admin"}, "cannot be called"),
