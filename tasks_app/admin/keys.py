@@ -110,7 +110,7 @@ class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
                 action="rotate",
                 title="Rotate this key?",
                 warning="A new key with the same rights is made and shown once. This one expires in 24 hours, or "
-                "earlier if it was to. Its webhooks go on with the new key.",
+                "at its own end if that is earlier. Its webhooks go on with the new key.",
                 harmless=True,
             )
         try:

@@ -98,7 +98,7 @@ class MemoryAdmin(ActionTable[MemoryEntry]):
             "remove",
             acts.remove,
             describe=lambda row: reveal(str(row)),
-            warning="Their owners and the agents of these owners find them no more. Nothing brings them back.",
+            warning="Their owners and the agents of these owners no longer find them. They cannot be restored.",
         )
 
 

@@ -70,11 +70,11 @@ class SharedStreamAdmin(ActionTable[SharedStream]):
 
     @admin.action(permissions=["act"], description="Close selected shared streams")
     def close(self, request: HttpRequest, queryset: QuerySet[SharedStream]) -> HttpResponse | None:
-        return self._act(request, queryset, "close", "Closed", "They take no more messages, for good.")
+        return self._act(request, queryset, "close", "Closed", "They accept no more messages. This cannot be undone.")
 
     @admin.action(permissions=["act"], description="Pause selected shared streams")
     def pause(self, request: HttpRequest, queryset: QuerySet[SharedStream]) -> HttpResponse | None:
-        return self._act(request, queryset, "pause", "Paused", "They take no messages until they are resumed.")
+        return self._act(request, queryset, "pause", "Paused", "They accept no messages until they are resumed.")
 
     @admin.action(permissions=["act"], description="Resume selected shared streams")
     def resume(self, request: HttpRequest, queryset: QuerySet[SharedStream]) -> HttpResponse | None:

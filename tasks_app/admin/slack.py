@@ -178,7 +178,7 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
         warning = "From then on, questions of this user are calls of the principal."
         return act_on_one(self, request, queryset, "map_user", change, form=MappedUser, warning=warning)
 
-    @admin.action(permissions=["act"], description="Take the caller of a user of the selected workspace away")
+    @admin.action(permissions=["act"], description="Remove the caller of a user of the selected workspace")
     def unmap_user(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
         """Give the questions of a user the caller of the workspace again."""
 
@@ -193,11 +193,11 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
     @admin.action(permissions=["act"], description="Disable selected workspaces")
     def disable(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
         """Refuse their events until they are enabled."""
-        warning = "Events of these workspaces are refused, and their questions rest, until you enable them again."
+        warning = "Events of these workspaces are refused, and their questions wait, until you enable them again."
         return act_on_each(self, request, queryset, "disable", workspaces.disable, warning=warning)
 
     @admin.action(permissions=["act"], description="Enable selected workspaces")
     def enable(self, request: HttpRequest, queryset: QuerySet[SlackWorkspace]) -> HttpResponse | None:
         """Take their events again."""
-        warning = "Events of these workspaces are taken again."
+        warning = "Events of these workspaces are accepted again."
         return act_on_each(self, request, queryset, "enable", workspaces.enable, warning=warning)

@@ -95,8 +95,8 @@ def working_of(cursor: CursorWrapper, agents: Sequence[str]) -> dict[str, int]:
 
 
 def count_unfinished(now: datetime, before: datetime) -> dict[tuple[int, str], Count]:
-    """Count the queued and running tasks by owner and agent, from the indexes alone, and apart from that those created
-    up to either time."""
+    """Count the queued and running tasks by owner and agent: all of them, and those created up to each of the times.
+    Only indexes are read."""
     times = [sql_time(now), sql_time(before)]
     filters = ", ".join(["count(*) filter (where created_at <= %s)"] * 2)
     part = f"select owner_id, agent, count(*), {filters} from {_TASK} where state {{}} group by owner_id, agent"

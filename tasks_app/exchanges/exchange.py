@@ -179,7 +179,7 @@ class OpenExchange:
         return entry
 
     def confirm(self, row: ExchangeRow | None) -> None:
-        """Take in whether the halves were stored with the change. A work item without a row lost its exchange.
+        """Note whether the halves were stored with the change. A work item without a row lost its exchange.
 
         The entry of the audit is never lost with it.
         """
