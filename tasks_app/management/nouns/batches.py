@@ -34,7 +34,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         type=make_number_reader(1, 999_999_999),
         default=0,
         metavar="NUMBER",
-        help="the items behind so many, in place of the first",
+        help="skip this many items",
     )
     show.add_argument(
         "--limit", type=make_number_reader(1, MOST), default=LIMIT, metavar="ITEMS", help=f"at most {MOST} items"

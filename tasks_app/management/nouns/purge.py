@@ -37,7 +37,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--keys",
         action="store_true",
-        help="message ids, not API keys; a message sent again with a deleted id is worked on again",
+        help="message ids, not API keys; a message that is sent again under a deleted id is performed again",
     )
     parser.add_argument(
         "--before",

@@ -17,9 +17,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_limit(verbs.add_parser("list", help="list the roles with their permissions, newest first"))
     for verb, text in (
         ("make", "make a role, which `users role` gives to operators"),
-        ("change", "give a role these permissions in place of those from before"),
+        ("change", "give a role these permissions in place of the former ones"),
         ("rename", "give a role another name; operators who have it keep it"),
-        ("remove", "remove a role, which operators that have it then lack"),
+        ("remove", "remove a role, also from the operators who have it"),
     ):
         parser = verbs.add_parser(verb, help=text)
         parser.add_argument("name", type=read_text, help="the name of the role")
@@ -33,7 +33,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
                 metavar="permission",
                 help="a permission, such as tasks_app.view_task; several may be given",
             )
-            parser.add_argument("--none", action="store_true", help="no permission, in place of some")
+            parser.add_argument("--none", action="store_true", help="give the role no permissions")
         add_operator(parser)
 
 

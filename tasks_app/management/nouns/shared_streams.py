@@ -33,7 +33,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--before",
         type=make_number_reader(1, 2**31 - 1),
         metavar="NUMBER",
-        help="the chunks before a number, in place of the newest",
+        help="print the chunks before this number, instead of the newest",
     )
     show.add_argument(
         "--limit", type=make_number_reader(1, MOST), default=LIMIT, metavar="CHUNKS", help=f"at most {MOST} chunks"

@@ -31,8 +31,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     add = verbs.add_parser(
         "add",
-        help="add a workspace, or give one new secrets; the bot token, and behind it on a line of its own the signing "
-        "secret if the workspace has one, are read from the standard input, or asked for",
+        help="add a workspace, or give one new secrets; the standard input has the bot token and, on a second line, "
+        "the signing secret if the workspace has its own; at a terminal the command asks for both",
     )
     _add_caller(add)
     add.add_argument(
@@ -44,10 +44,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add.add_argument("--agent", type=read_name, help="the agent that answers; the default agent by default")
     add_operator(add)
     verbs.add_parser("list", help="list the workspaces")
-    verbs.add_parser("check", help="ask Slack whether it takes the bot token of each workspace")
+    verbs.add_parser("check", help="ask Slack whether it accepts the bot token of each workspace")
     for verb, purpose in (
         ("disable", "refuse the events of a workspace until it is enabled"),
-        ("enable", "take the events of a disabled workspace again"),
+        ("enable", "accept the events of a disabled workspace again"),
     ):
         _add_team(verbs.add_parser(verb, help=purpose))
     mapping = verbs.add_parser("map", help="give the questions of one user a caller of their own")
@@ -111,7 +111,10 @@ def _read_secrets() -> tuple[str, str]:
         return getpass("Bot token: ").strip(), getpass("Signing secret (empty: that of the settings): ").strip()
     lines = [line.strip() for line in read_input().splitlines() if line.strip()]
     if not 1 <= len(lines) <= 2:
-        raise CommandError("Write the bot token, and perhaps the signing secret, each on a line of its own.")
+        raise CommandError(
+            "The standard input must have the bot token and, if the workspace has its own, the signing secret, "
+            "each on a line of its own."
+        )
     return lines[0], lines[1] if len(lines) > 1 else ""
 
 

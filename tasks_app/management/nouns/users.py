@@ -27,12 +27,12 @@ from tasks_app.operators.roles import ROLES
 _ONE_ROLE = f"a role: {', '.join(ROLES)}, or a group that was made here"
 _HELPS = {
     "enable": "let an operator log in, or make an account an operator's",
-    "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
-    "role": "give an operator these roles in place of those from before",
-    "reach": "let an operator see the rows of these tenants and agents in place of those from before",
+    "disable": "refuse an operator's logins, end the sessions and revoke the tokens",
+    "role": "give an operator these roles in place of the former ones",
+    "reach": "let an operator see the rows of these tenants and agents, in place of the former ones",
     "details": "set the email address or the names of an operator",
     "link": "let a user call in the name of a principal, from pages of this server (A2A_SCHEMES)",
-    "unlink": "let a user call in the name of a principal no more",
+    "unlink": "end the link of a user to a principal",
     "reset-second-factor": "remove the device of an operator, who enrols another at the next login",
     "password": "give an operator a random password, which is printed once, and revoke the tokens",
 }
@@ -70,7 +70,7 @@ def _add_values(verb: str, parser: ArgumentParser) -> None:
             parser.add_argument(
                 "roles", nargs="*", type=read_text, metavar="role", help=f"{_ONE_ROLE}; several may be given"
             )
-            parser.add_argument("--none", action="store_true", help="take all roles away")
+            parser.add_argument("--none", action="store_true", help="remove all roles")
         case "reach":
             _add_reach(parser)
             parser.add_argument("--none", action="store_true", help="let the operator see no rows of tenants")
