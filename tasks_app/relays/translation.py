@@ -154,7 +154,7 @@ _PASSING: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], .
 )
 """The sentences for errors that may pass. The first match counts."""
 _FINAL: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], ...] = (
-    (CREDENTIALS, "The remote agent refused the credentials of this server ({reason})."),
+    (CREDENTIALS, "The credentials for the remote agent are missing or do not suffice ({reason})."),
     (errors.TaskNotFound, "The remote agent no longer has the task. Its results so far are kept."),
     (errors.NoInterface, "The card of the remote agent has no interface that this server can call."),
     (errors.UntrustedServer, "The certificate of the remote agent's server is not valid."),

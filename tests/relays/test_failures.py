@@ -83,8 +83,8 @@ def words(result: Task) -> str:
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
-        (plain(401), "The remote agent refused the credentials of this server (UNAUTHENTICATED)."),
-        (plain(403), "The remote agent refused the credentials of this server (MISSING_SCOPE)."),
+        (plain(401), "The credentials for the remote agent are missing or do not suffice (UNAUTHENTICATED)."),
+        (plain(403), "The credentials for the remote agent are missing or do not suffice (MISSING_SCOPE)."),
         (plain(302, Location="http://127.0.0.1/"), "The remote agent refused the message (HTTP_302): "),
         (plain(200, b"<html>", "text/html"), "The answer of the remote agent is not A2A, or it is too large."),
         (error(-32602, f"no: {SECRET}"), "The remote agent refused the message (INVALID_PARAMS): no: [redacted]."),
