@@ -121,8 +121,13 @@ class DoSlowly(Do[R], Generic[R], frozen=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[R]]:
-        """Do the read of a group, whose items have one key, or are one item."""
-        return super().do_many(items[:1]) * len(items)
+        """Do the reads of one owner and key once."""
+        results: dict[Hashable, GroupResult[R]] = {}
+        names: list[Hashable] = [id(item) if item.key is None else (item.owner, item.key) for item in items]
+        for name, item in zip(names, items, strict=True):
+            if name not in results:
+                results[name] = _result(item.function, cls)
+        return [results[name] for name in names]
 
 
 class DoOwed(DoSlowly[R], Generic[R], frozen=True):

@@ -278,7 +278,7 @@ async def _reserve(context: Context, name: str) -> None:
     Unavailable."""
     owner_id = context.caller.owner_id
     if has_right(context.caller, READ):
-        context.reserve(await DoSlowly(lambda: reading.size_of_results(owner_id, name), owner_id))
+        context.reserve(await DoOwed(lambda: reading.size_of_results(owner_id, name), owner_id))
 
 
 async def _write(context: Context, change: Callable[[], R]) -> R:
