@@ -123,7 +123,7 @@ async def frames(stream: Stream) -> AsyncIterator[bytes]:
             large = sum(len(data) for _, data in page) > LARGE
             numbered = page[0][0] is not None
             chunk = await off_loop(_frame, page, framing) if large else _frame(page, framing)
-            del page  # It may be large, and the wait for the next one long.
+            page.clear()
             stream.count_bytes(len(chunk))
             if start and numbered:
                 chunk, start = start + chunk, b""

@@ -42,7 +42,8 @@ class End(Enum):
 
 
 Page = list[tuple[int | None, bytes]]
-"""Events that are there at once: the sequence number and the bytes of each. An empty page marks a silence."""
+"""Events that are there at once: the sequence number and the bytes of each. An empty page marks a silence. A door
+empties a page once it has made frames of it: it may be large, and the wait for the client or for the next long."""
 
 
 class Stream:
@@ -97,7 +98,6 @@ class Stream:
             async with aclosing(self._begin()) as pages:
                 async for page in pages:
                     yield page
-                    del page  # It may be large, and the wait for the next one long.
         except Exception as error:  # noqa: BLE001  # logged with its reference
             # A database that is away may be back soon. The client may come back with the last event that it has seen.
             failure = self.wrapping.failure(fault(self.exchange, error), self.language)
@@ -172,11 +172,14 @@ class Stream:
             if events:
                 last = next((place for place, event in enumerate(events) if self._ends(event.state)), None)
                 events = events if last is None else events[: last + 1]
-                if page := [item for event in events for item in self._encode_row(event)]:
+                seq, refusal = events[-1].seq, None if last is None else self._refusal(events[-1])
+                page = [item for event in events for item in self._encode_row(event)]
+                del events  # They may be large, and the client slow.
+                if page:
                     yield page
-                self.exchange.row.last_seq = events[-1].seq
+                self.exchange.row.last_seq = seq
                 if last is not None:
-                    self._refuse(self._refusal(events[-1]))
+                    self._refuse(refusal)
                     return
                 continue
             if end := self._end_of(time() > oldest):

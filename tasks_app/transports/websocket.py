@@ -270,7 +270,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                     number = seq if stream.numbers_frames else None
                     stream.count_bytes(await self._send(event, parameters, number))
                     parameters = {}
-                del page  # It may be large, and the wait for the next one long.
+                    del event
+                page.clear()
                 if _current() in self.unwanted:
                     return
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from tasks_app.models import ApiKey, Task
 from tasks_app.transports import streams
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
-from tests.operations.asking import ask
+from tests.operations.asking import ask, message, sent
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -89,3 +90,25 @@ def test_a_stream_stays_open_for_so_long_and_no_longer(owner: Person, settings: 
     assert sse.PING in seen
     assert seen[-1] == sse.TOO_LONG
     assert sse.TOO_LONG not in seen[:-1]
+
+
+async def test_a_stream_whose_client_is_slow_keeps_nothing_beside_what_it_sends(owner: Person) -> None:
+    text = "x" * 500_000
+    task = await asyncio.to_thread(sent, owner, message(text), "echo")
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task.id}}
+    headers = {"Authorization": f"Bearer {owner.key}", "Last-Event-ID": "1"}
+    response = await jsonrpc(
+        AsyncRequestFactory().post("/", json.dumps(wire), content_type="application/json", headers=headers)
+    )
+    assert isinstance(response, StreamingHttpResponse)
+    chunks: Any = aiter(response.streaming_content)  # type: ignore[arg-type]
+    await anext(chunks)
+    tracemalloc.start()
+    try:
+        chunk = await anext(chunks)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(chunk) > len(text)
+    assert kept < 1.5 * len(chunk)
+    await chunks.aclose()
