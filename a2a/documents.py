@@ -154,6 +154,11 @@ class EventDocument(Struct, frozen=True, kw_only=True):
     notice: str = ""
     """The Notice value under the filter of its reader; empty for a reader without a filter."""
 
+    @property
+    def size(self) -> int:
+        """The characters of the payload."""
+        return len(self.payload)
+
     def json(self) -> bytes:
         """Return the 1.0 StreamResponse, which has exactly one member (A2A 1.0, 3.2.3)."""
         if self.kind == "task":

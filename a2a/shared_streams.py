@@ -70,6 +70,8 @@ class ChunkDocument(Struct, frozen=True, kw_only=True):
     """True for the last chunk of what its author had to say."""
     state: SharedStreamState | None = None
     """The state that the chunk sets, if any. The chunk that closes the stream is its last one."""
+    size: int = 0
+    """The characters of the parts in the log."""
 
 
 class ChunkReceipt(Struct, frozen=True, kw_only=True):

@@ -38,6 +38,9 @@ class LogRow(Protocol):
     @property
     def state(self) -> str | None: ...
 
+    @property
+    def size(self) -> int: ...
+
 
 class LogReader:
     """A cursor in one log: that of a task, or that of a shared stream."""

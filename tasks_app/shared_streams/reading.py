@@ -102,6 +102,7 @@ def _read_chunks(item: ReadChunks) -> list[ChunkDocument]:
             is_last=is_last,
             state=SharedStreamState(state) if state else None,
             created_at=created_at,
+            size=len(parts),
         )
         for seq, author, role, parts, is_last, state, created_at in _read_page(rows, *columns)
     ]

@@ -35,6 +35,7 @@ from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.error_log import log_error
 from tasks_app.transports.faults import fault
 from tasks_app.transports.meaning import Meaning, Selection, read_or_charge
+from tasks_app.transports.page_room import PageRoom
 from tasks_app.transports.refusing import leave, take_back_own_cancellation
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
@@ -287,7 +288,9 @@ def _follow(
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
     ends = call.caller.expires_at
     kind = ChunkStream if isinstance(follow.first, SharedStreamDocument) else Stream
-    reader = kind(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until, ends)
+    context.departure, context.waits_for_room = None, True
+    room, base = PageRoom(context), call.address()
+    reader = kind(follow, language, wrapping, exchange, room, again, base, stream, weight, call.until, ends)
     headers = _headers(language, context)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 

@@ -28,6 +28,7 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
 from tasks_app.transports.faults import fault
 from tasks_app.transports.keys import KEY_SECONDS, CheckAgain
+from tasks_app.transports.page_room import PageRoom
 
 
 class End(Enum):
@@ -55,6 +56,7 @@ class Stream:
         language: Language,
         wrapping: Wrapping,
         exchange: OpenExchange,
+        room: PageRoom,
         check_again: CheckAgain,
         base: str,
         holding: Holding | None = None,
@@ -69,6 +71,7 @@ class Stream:
         self.language = language
         self.wrapping = wrapping
         self.exchange = exchange
+        self.room = room
         self.check_again = check_again
         """Checks the caller again. A stream ends when its credential or its scope does (docs/protocol.md#streams)."""
         self.until = until
@@ -107,6 +110,7 @@ class Stream:
             recorder.close(self.exchange)
             self._release(self.holding)
             self._release(self.weight)
+            self.room.release()
 
     async def _begin(self) -> AsyncGenerator[Page, None]:
         """Yield the first frame, and then what follows it."""
@@ -168,7 +172,8 @@ class Stream:
                     return
             if (rest := self._rest()) <= 0:
                 return
-            events = await reader.page()
+            pause = min(settings.A2A_PING_SECONDS, rest)
+            events = await self.room.page(reader, pause)
             if events:
                 last = next((place for place, event in enumerate(events) if self._ends(event.state)), None)
                 events = events if last is None else events[: last + 1]
@@ -177,6 +182,7 @@ class Stream:
                 del events  # They may be large, and the client slow.
                 if page:
                     yield page
+                self.room.release()
                 self.exchange.row.last_seq = seq
                 if last is not None:
                     self._refuse(refusal)
@@ -185,7 +191,7 @@ class Stream:
             if end := self._end_of(time() > oldest):
                 self.end = end
                 return
-            if not await reader.news(min(settings.A2A_PING_SECONDS, rest)) and not readers.draining:
+            if events is None or not (await reader.news(pause) or readers.draining):
                 yield []
 
     def _rest(self) -> float:

@@ -394,4 +394,5 @@ def test_a_page_of_chunks_ends_with_the_one_that_makes_up_its_size(owner: Person
     while (page := ReadChunks.do_many([ReadChunks(stream_id=stream.id, after=after)])[0]) and after < 4:
         after = page[-1].seq
         pages.append([chunk.seq for chunk in page])
+        assert all(chunk.size > PAGE_SIZE // 2 for chunk in page)
     assert (pages, page) == ([[1, 2], [3, 4]], [])
