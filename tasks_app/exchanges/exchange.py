@@ -110,14 +110,21 @@ class OpenExchange:
         Of a large request of an owner at the quota only the size is recorded. Otherwise refused calls would go on to
         fill the database.
         """
-        owner_id = self.row.caller_id if len(request) >= LARGE_REQUEST else None
-        if owner_id is not None and quota.is_reached(owner_id):
-            omitted = f"the request, of {len(request)} bytes, because its caller has reached the quota"
-            self.body.request = orjson.dumps({"omitted": omitted}).decode()
+        if omitted := self._omit("request", len(request)):
+            self.body.request = omitted
             return
         self.body.request = redact(unload_files(request), webhooks=self._is_about_webhooks)
-        if owner_id is not None:
-            quota.add(owner_id, len(self.body.request))
+        if self.row.caller_id is not None and len(request) >= LARGE_REQUEST:
+            quota.add(self.row.caller_id, len(self.body.request))
+
+    def _omit(self, part: str, size: int) -> str:
+        """Return what is recorded in place of a large part of a call whose caller has reached the quota; empty for any
+        other, which is recorded."""
+        owner_id = self.row.caller_id
+        if size < LARGE_REQUEST or owner_id is None or not quota.is_reached(owner_id):
+            return ""
+        omitted = f"the {part}, of {size} bytes, because its caller has reached the quota"
+        return orjson.dumps({"omitted": omitted}).decode()
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         """Record the task of the call, its context, and the sequence number of the event up to which it was read."""
@@ -212,8 +219,13 @@ class OpenExchange:
         row.response_bytes = row.response_bytes or len(answer)
 
     def keep(self, answer: Encoded) -> None:
-        """Record the answer itself, because it cannot be derived from the log."""
-        self.body.response = redact(bytes(answer), webhooks=self._is_about_webhooks)
+        """Record the answer itself, because it cannot be derived from the log.
+
+        Of a large one to an owner at the quota only the size is recorded. A message that was accepted before is
+        answered there too, and its answer may be a long reply.
+        """
+        omitted = self._omit("answer", len(answer))
+        self.body.response = omitted or redact(bytes(answer), webhooks=self._is_about_webhooks)
 
     def keep_size(self, size: int) -> None:
         """Record the size of a description alone, which is the same for all callers."""

@@ -164,6 +164,26 @@ def test_calls_that_are_refused_do_not_fill_the_database(owner: Person) -> None:
     send(owner)
 
 
+def test_large_answers_do_not_fill_the_database_at_the_quota(owner: Person, settings: LazySettings) -> None:
+    """A message that was accepted before is answered at the quota, as often as it is sent."""
+
+    def record(answer: str) -> str:
+        exchange = OpenExchange(door="http", request_id="", rpc_id=UNSET, request=b"{}")
+        exchange.set_caller(owner.caller)
+        exchange.keep(orjson.dumps({"reply": answer}))
+        return exchange.body.response
+
+    stored_bytes.count()
+    assert TEXT in record(TEXT)
+    settings.A2A_OWNER_STORED_BYTES = 1
+    quota.add(owner.caller.owner_id, 1)
+    size = len(TEXT) + len('{"reply":""}')
+    assert orjson.loads(record(TEXT)) == {
+        "omitted": f"the answer, of {size} bytes, because its caller has reached the quota"
+    }
+    assert record("short") == '{"reply":"short"}', "refusals are recorded"
+
+
 # ------------------------------------------------------------ what is refused
 
 
