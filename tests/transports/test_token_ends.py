@@ -218,3 +218,16 @@ async def test_a_recognised_token_is_not_used_after_its_end(
         assert (await http.post("/jsonrpc", content=call(1, "ListTasks", {}), headers=JSON)).status_code == 200
         later(hand, 41)
         assert (await http.post("/jsonrpc", content=call(1, "ListTasks", {}), headers=JSON)).status_code == 401
+
+
+async def test_a_caller_is_trusted_no_longer_than_its_token(
+    account: ServiceAccount, issuer: LocalIssuer, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "TRUSTED_SECONDS", 60.0)
+    token = token_of(issuer, hand, 40)
+    async with serving(BOTH) as server, client(url(server), token) as http:
+        hand.on(seconds=39.8)
+        assert (await http.post("/jsonrpc", content=call(1, "ListTasks", {}), headers=JSON)).status_code == 200
+        hand.on(seconds=0.2)
+        await asyncio.sleep(0.25)  # Trust is counted by the monotonic clock, which no hand moves.
+        assert (await http.post("/jsonrpc", content=call(1, "ListTasks", {}), headers=JSON)).status_code == 401
