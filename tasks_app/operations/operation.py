@@ -78,6 +78,8 @@ class Context(Struct, kw_only=True):
     waits_for_room: bool = False
     """Whether a large answer may wait until earlier ones of the caller have been sent. A member of a batch would wait
     for answers of its own batch."""
+    request_weight: int = 0
+    """The bytes of a large request, which the account has for as long as the door works on the call."""
     weight: Holding | None = None
     """The bytes of the answer in the account, once the operation has taken them."""
 

@@ -2,20 +2,44 @@
 
 A task may end for thousands of calls at once. If each read the task then, those of clients that do not read would fill
 the memory. A refusal would be no remedy, because the answer may have begun.
+
+The account also has the large requests of such calls until they are answered, so the first answer waits for none of
+them.
 """
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from weakref import WeakValueDictionary
 
+from django.conf import settings
+
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.event_log.readers import readers
+from tasks_app.limits.accounts import account
 from tasks_app.operations.operation import Context
 
 PAUSE = 0.05
 """Seconds between two looks of the first answer in a line."""
 _lines: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 """The lines of answers that wait for room, by the loop and the owner. Only the first of each looks."""
+_requests: Counter[int] = Counter()
+"""The bytes in the account of large requests of calls that wait, by owner."""
+
+
+@contextmanager
+def counting_request(context: Context) -> Iterator[None]:
+    """Count the large request of a call as that of one that waits, for the length of the block."""
+    owner_id, size = context.caller.owner_id, context.request_weight
+    _requests[owner_id] += size
+    try:
+        yield
+    finally:
+        _requests[owner_id] -= size
+        if not _requests[owner_id]:
+            del _requests[owner_id]
 
 
 def has_room(context: Context, size: int) -> bool:
@@ -48,6 +72,17 @@ async def make_room(context: Context, size: int) -> bool:
 
 async def _take_turn(context: Context, size: int) -> None:
     while not has_room(context, size):
+        if _has_room_beside_requests(context.caller.owner_id, size):
+            context.weight = account.hold_owed(context.caller.owner_id, size)
+            return
         if readers.draining:
             raise Unavailable
         await asyncio.sleep(PAUSE)
+
+
+def _has_room_beside_requests(owner_id: int, size: int) -> bool:
+    """Return whether an answer would have room without the requests of calls that wait, and is the only one of its
+    owner. If such calls waited for each other, all of them would wait for ever."""
+    others = account.totals["bodies"] - _requests.total()
+    is_only = account.amounts.get(("bodies", owner_id), 0) <= _requests.get(owner_id, 0)
+    return is_only and others + min(size, settings.A2A_OWNER_BODY_BYTES) <= settings.A2A_BODIES_BYTES

@@ -1,6 +1,7 @@
 """Waiting for a task: a reader of its log that only looks for the moment when no agent works on the task any more."""
 
 import asyncio
+from contextlib import nullcontext
 from time import perf_counter
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadOrMeasure, ReadTask
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.operations.operation import CallerLeft, Context, Wait
-from tasks_app.operations.room import has_room, make_room
+from tasks_app.operations.room import counting_request, has_room, make_room
 
 WATCH_AFTER = 1.0
 """Seconds of a wait after which it is watched whether the caller has left. Most waits end before."""
@@ -33,6 +34,12 @@ async def wait_on(wait: Wait, context: Context) -> Result | Wait:
     patience = context.patience - now
     if patience <= 0:
         return wait
+    with counting_request(context) if context.request_weight else nullcontext():
+        return await _wait(wait, context, limit, patience)
+
+
+async def _wait(wait: Wait, context: Context, limit: float, patience: float) -> Result | Wait:
+    """Wait within the limit and the patience, in seconds from now, as `wait_on` does."""
     async with readers.reader(wait.task_id, wait.context_id, wait.after) as reader:
         # A reader also knows the events from just before it was opened, and its poll finds those without a hint.
         is_quiet = await _wait_until_quiet(reader, context, min(limit, patience))

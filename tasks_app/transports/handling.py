@@ -67,6 +67,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         patience=0.0,
         counts_answer=not wrapping.silent,
         waits_for_room=not call.batch,
+        request_weight=0 if call.batch or exchange.request_bytes <= LARGE else exchange.request_bytes,
     )
     try:
         done = await _work(call, exchange, wrapping, select, meaning, context)
@@ -311,6 +312,7 @@ def _defer(
     recorder.open(exchange)
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
+    context.request_weight = 0  # The door gives the request back before it sends the answer.
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
     ends = call.caller.expires_at
     late = LateAnswer(wait, context, exchange, language, wrapping, again, call.address(), holding, ends)

@@ -9,6 +9,8 @@ import pytest
 from django.test import AsyncRequestFactory
 from django.utils import timezone
 
+from a2a import types
+from a2a.answers import Answer
 from a2a.errors import RateLimited, Unavailable
 from a2a.requests import GetTask
 from a2a.states import TaskState
@@ -18,8 +20,9 @@ from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.limits.accounts import account
 from tasks_app.models import PhaseTask, Task, Workflow
-from tasks_app.operations.operation import Context
-from tasks_app.operations.room import make_room
+from tasks_app.operations.operation import Context, Wait
+from tasks_app.operations.room import counting_request, make_room
+from tasks_app.operations.waiting import wait_on
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message, sent, shown
@@ -137,9 +140,11 @@ def test_a_workflow_without_room_for_its_results_stays_in_its_phase(owner: Perso
 # ------------------------------------------------------------ calls that wait
 
 
-def waiting(person: Person, seconds: float = PATIENCE, *, waits: bool = True) -> Context:
+def waiting(person: Person, seconds: float = PATIENCE, *, waits: bool = True, request: int = 0) -> Context:
     ends = perf_counter() + seconds
-    return Context(caller=person.caller, patience=ends, counts_answer=True, waits_for_room=waits)
+    return Context(
+        caller=person.caller, patience=ends, counts_answer=True, waits_for_room=waits, request_weight=request
+    )
 
 
 async def test_answers_to_waits_get_room_in_their_order(owner: Person, colleague: Person) -> None:
@@ -170,6 +175,41 @@ async def test_a_wait_for_room_ends_when_the_process_goes_down(owner: Person, mo
     with pytest.raises(Unavailable):
         await make_room(waiting(owner), 60_000)
     holding.release()
+
+
+def test_calls_with_large_requests_do_not_wait_for_each_other(owner: Person) -> None:
+    """The account has each request until its call is answered, so that none of them would ever have room."""
+    tasks = [sent(owner, message(LONG), ASYNC, return_immediately=True) for _ in range(2)]
+    request = SHARE * 45 // 100
+
+    async def call(task: types.Task) -> Any:
+        holding, context = account.hold_body(owner.caller.owner_id, request), waiting(owner, 2, request=request)
+        wait = Wait(task_id=task.id, context_id=task.context_id, after=1, history_length=None, seconds=0.01)
+        try:
+            return await wait_on(wait, context)
+        finally:
+            holding.release()
+            context.release()
+
+    async def work() -> list[Any]:
+        return await asyncio.gather(*(call(task) for task in tasks))
+
+    assert [type(result) for result in asyncio.run(work())] == [Answer, Answer]
+    assert unsent(owner) == 0
+
+
+async def test_the_first_answer_of_an_owner_waits_for_answers_to_all_others(
+    owner: Person, colleague: Person, settings: Any
+) -> None:
+    settings.A2A_BODIES_BYTES = SHARE
+    holding = account.hold_body(colleague.caller.owner_id, SHARE)
+    assert not await make_room(waiting(owner, 0.1), 60_000)
+    with counting_request(waiting(colleague, request=SHARE)):
+        context = waiting(owner)
+        assert await make_room(context, 60_000), "what fills the account is the request of a call that waits"
+    context.release()
+    holding.release()
+    assert unsent(owner) == 0
 
 
 async def test_a_small_answer_waits_for_no_room(owner: Person) -> None:
