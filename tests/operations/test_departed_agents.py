@@ -30,7 +30,7 @@ def test_the_loop_of_an_agent_that_is_gone_ends_with_its_last_run(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = sent(owner, agent="gate", return_immediately=True)
-    until(lambda: task.id in runner.running, "the agent is at work")
+    until(lambda: task.id in runner.running and "gate" in runner.loops.current, "the agent is at work")
     place = runner.loops.current["gate"]
     agents_routine.run_round()
     remove(monkeypatch, "gate")
