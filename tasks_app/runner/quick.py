@@ -86,9 +86,13 @@ class Threads(ThreadPoolExecutor):
         return future
 
     def leave(self, run: Run, future: RunFuture, steps: Coroutine[Any, Any, None] | None = None) -> None:
-        """Count a run beyond its time until it ends."""
-        self.late[future] = Late(run, time.monotonic(), steps)
-        future.add_done_callback(self._forget)
+        """Count a run beyond its time until it ends.
+
+        It counts in the threads that its agent has by now. These may be others, if the agent was gone meanwhile.
+        """
+        threads = THREADS[run.agent.name]
+        threads.late[future] = Late(run, time.monotonic(), steps)
+        future.add_done_callback(threads._forget)
 
     def _forget(self, future: RunFuture) -> None:
         del self.late[future]
