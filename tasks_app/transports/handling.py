@@ -72,12 +72,14 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     try:
         done = await _work(call, exchange, wrapping, select, meaning, context)
     except CallerLeft:
+        context.release()  # The traceback of the error has the context, until garbage is collected.
         return leave(exchange, wrapping)
     except asyncio.CancelledError as cancellation:
         error: Error | None = take_back_cancellation() if call.has_status else None
         if error is None and await take_back_own_cancellation(call):
             error = fault(exchange, exception_of(cancellation))
         if error is None:
+            context.release()
             leave(exchange, wrapping)
             raise
         return _fail(exchange, wrapping, error, meaning.language, context)

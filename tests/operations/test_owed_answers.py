@@ -1,7 +1,10 @@
 """Large answers that are owed: to changes, to messages that are sent again, and to calls that wait."""
 
 import asyncio
+import gc
 import json
+import threading
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any
 
@@ -38,12 +41,16 @@ def _share(settings: Any) -> None:
     settings.A2A_OWNER_BODY_BYTES = SHARE
 
 
-async def answer(person: Person, method: str, params: Any) -> Any:
-    """Return the answer to a call, whose client does not read it yet."""
+async def answer(
+    person: Person, method: str, params: Any, departure: Callable[[], Awaitable[None]] | None = None
+) -> Any:
+    """Return the answer to a call, whose client does not read it yet. It has left when the departure returns."""
     wire = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     request = AsyncRequestFactory().post(
         "/", json.dumps(wire), content_type="application/json", headers={"Authorization": f"Bearer {person.key}"}
     )
+    if departure is not None:
+        request.departure = departure  # type: ignore[attr-defined]  # our handler of ASGI sets it
     return await jsonrpc(request)
 
 
@@ -108,6 +115,35 @@ def test_a_change_without_room_for_its_answer_is_not_made(owner: Person, change:
     before, after = (shown(ask(owner, GetTask(id=task))) for task in (tasks[1], tasks[0]))
     assert (before.status.state, len(before.history)) == ("submitted", 1)
     assert (after.status.state, len(after.history)) != ("submitted", 1)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["the caller leaves", "the call is cancelled"])
+def test_a_call_without_an_end_gives_its_room_back_at_once(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    """The error keeps its traceback, with the context of the call, until garbage is collected."""
+    monkeypatch.setattr("tasks_app.database.waits.WATCH_AFTER", 0)
+    task, free = sent(owner, message(LONG), ASYNC, return_immediately=True).id, threading.Event()
+    calls: list[asyncio.Task[Any]] = []
+
+    async def leave() -> None:
+        assert unsent(owner) > 0
+        if is_cancelled and not calls[0].cancelling():
+            calls[0].cancel()
+            await asyncio.Event().wait()
+
+    async def work() -> None:
+        bridge.put(Do(lambda: free.wait(PATIENCE)))  # The change waits behind it.
+        calls.append(asyncio.ensure_future(answer(owner, "CancelTask", {"id": task}, leave)))
+        await asyncio.wait(calls)
+
+    gc.disable()
+    try:
+        asyncio.run(work())
+        assert unsent(owner) == 0
+    finally:
+        gc.enable()
+        free.set()
 
 
 def test_a_workflow_without_room_for_its_results_stays_in_its_phase(owner: Person) -> None:
