@@ -88,10 +88,12 @@ async def _batch(batch: Batch) -> HttpResponseBase:
         if (error := take_back_cancellation()) is None:
             raise
         return answer(batch.refuse_rest(error), batch.request_id, media=batch.media, headers=batch.headers)
-    if not ready:
+    response: HttpResponseBase
+    if ready:
+        response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)
+    else:
         # The status of a batch is 200, whatever its members are answered.
-        return _late(with_spaces(batch.payload), batch.request_id, batch.media, batch.headers)
-    response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)
+        response = _late(with_spaces(batch.payload), batch.request_id, batch.media, batch.headers)
     _release_after(response, batch)
     return response
 

@@ -67,9 +67,10 @@ class Batch:
         return _join([reply.headers for reply in self.work.result()] if self.work.done() else self.member_headers)
 
     def release(self) -> None:
-        """Take large replies out of the account, as a Reply does."""
-        for reply in self.work.result():
-            reply.release()
+        """Take large replies out of the account, as a Reply does: those that there are, if the batch was cancelled."""
+        for reply in self.replies:
+            if reply.done() and not reply.cancelled():
+                reply.result().release()
 
     def refuse_rest(self, error: Error) -> Encoded:
         """End the work, and return the answer in which each member without a reply has the error. It waits for nothing,

@@ -232,9 +232,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
 
     async def _answer_batch(self, batch: Batch) -> None:
         """Send the answers to the members of a batch, in one frame, if there are any."""
-        replies = await batch.work
         try:
-            answers = [(reply.payload, reply.headers) for reply in replies if reply.payload is not None]
+            answers = [(reply.payload, reply.headers) for reply in await batch.work if reply.payload is not None]
             if not batch.silent:
                 await self._send(await join(with_parameters(payload, headers) for payload, headers in answers))
         finally:

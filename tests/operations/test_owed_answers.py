@@ -46,6 +46,10 @@ async def answer(
 ) -> Any:
     """Return the answer to a call, whose client does not read it yet. It has left when the departure returns."""
     wire = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return await posted(person, wire, departure)
+
+
+async def posted(person: Person, wire: Any, departure: Callable[[], Awaitable[None]] | None = None) -> Any:
     request = AsyncRequestFactory().post(
         "/", json.dumps(wire), content_type="application/json", headers={"Authorization": f"Bearer {person.key}"}
     )
@@ -171,6 +175,30 @@ def test_a_workflow_without_room_for_its_results_stays_in_its_phase(owner: Perso
 
     asyncio.run(work())
     assert dict(Workflow.objects.values_list("name", "phase")) == {"first": PHASES[1], "second": PHASES[0]}
+
+
+def test_a_batch_whose_client_leaves_gives_its_room_back_at_once(owner: Person, settings: Any) -> None:
+    settings.A2A_PING_SECONDS = 0.1
+    calls = [sending("done"), sending("waits", agent=ASYNC)]
+    wire = [{"jsonrpc": "2.0", "id": n, "method": "SendMessage", "params": call} for n, call in enumerate(calls)]
+
+    async def work() -> None:
+        response = await posted(owner, wire)
+        pieces = response.streaming_content
+        async with asyncio.timeout(PATIENCE):
+            while not unsent(owner):
+                await anext(pieces)
+            await anext(pieces)  # The batch has begun to wait, and is cancelled.
+        await pieces.aclose()
+        for close in response._resource_closers:
+            close()
+        assert unsent(owner) == 0
+
+    gc.disable()
+    try:
+        asyncio.run(work())
+    finally:
+        gc.enable()
 
 
 # ------------------------------------------------------------ calls that wait
