@@ -19,7 +19,7 @@ from django.conf import settings
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.event_log.readers import readers
 from tasks_app.limits.accounts import account
-from tasks_app.operations.operation import Context
+from tasks_app.operations.operation import CallerLeft, Context
 
 PAUSE = 0.05
 """Seconds between two looks of the first answer in a line."""
@@ -53,8 +53,8 @@ def has_room(context: Context, size: int) -> bool:
 
 async def make_room(context: Context, size: int) -> bool:
     """Take the bytes of an answer from the account of its caller when there is room. Return False if the patience of
-    the context ends before. Raises RateLimited and Unavailable for a call that must not wait, and when the process goes
-    down."""
+    the context ends before, unless its caller has left. Raises CallerLeft then, and RateLimited and Unavailable for a
+    call that must not wait, and when the process goes down."""
     if not context.waits_for_room:
         context.reserve(size)
         return True
@@ -66,8 +66,19 @@ async def make_room(context: Context, size: int) -> bool:
             async with line:
                 await _take_turn(context, size)
     except TimeoutError:
+        if await _has_left(context):
+            raise CallerLeft from None
         return False
     return True
+
+
+async def _has_left(context: Context) -> bool:
+    if context.departure is None:
+        return False
+    leaving = asyncio.ensure_future(context.departure())
+    has_left, _ = await asyncio.wait({leaving}, timeout=0)
+    leaving.cancel()
+    return bool(has_left)
 
 
 async def _take_turn(context: Context, size: int) -> None:

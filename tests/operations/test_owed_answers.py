@@ -23,7 +23,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.limits.accounts import account
 from tasks_app.models import PhaseTask, Task, Workflow
-from tasks_app.operations.operation import Context, Wait
+from tasks_app.operations.operation import CallerLeft, Context, Wait
 from tasks_app.operations.room import counting_request, make_room
 from tasks_app.operations.waiting import wait_on
 from tasks_app.transports.enveloped import jsonrpc
@@ -230,6 +230,23 @@ async def test_a_wait_for_room_ends_with_the_patience_of_its_call(owner: Person)
     assert not await make_room(waiting(owner, 0.1), 60_000)
     with pytest.raises(RateLimited):
         await make_room(waiting(owner, waits=False), 60_000)
+    holding.release()
+
+
+async def test_a_wait_for_room_ends_when_its_caller_has_left(owner: Person) -> None:
+    async def leave() -> None:
+        """Return at once: the caller has left."""
+
+    async def stay() -> None:
+        await asyncio.Event().wait()
+
+    holding = account.hold_body(owner.caller.owner_id, SHARE)
+    context = waiting(owner, 0.1)
+    context.departure = leave
+    with pytest.raises(CallerLeft):
+        await make_room(context, 60_000)
+    context.departure = stay
+    assert not await make_room(context, 60_000)
     holding.release()
 
 
