@@ -42,7 +42,8 @@ def test_a_routine_goes_on_after_a_round_that_calls_sys_exit(settings: Any, capl
     routine = Exits()
     routine.start()
     assert routine.goes_on.wait(PATIENCE)
-    assert not routine.has_ended
+    assert routine.thread is not None
+    assert routine.thread.is_alive()
     routine.stop()
     assert "exiting failed; trying again in 0.01 s" in caplog.text
 

@@ -52,11 +52,6 @@ class Routine(ABC):
     def run_round(self) -> None:
         """Do the work once, now."""
 
-    @property
-    def has_ended(self) -> bool:
-        """True if the thread was started and has ended before the process does."""
-        return self.thread is not None and not self.thread.is_alive()
-
     def start(self) -> None:
         if self.thread is not None:
             return
