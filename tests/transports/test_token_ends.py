@@ -224,6 +224,7 @@ async def test_a_caller_is_trusted_no_longer_than_its_token(
     account: ServiceAccount, issuer: LocalIssuer, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keys, "TRUSTED_SECONDS", 60.0)
+    hand.time = hand.time.replace(microsecond=0)  # A token ends at a whole second.
     token = token_of(issuer, hand, 40)
     async with serving(BOTH) as server, client(url(server), token) as http:
         hand.on(seconds=39.8)
