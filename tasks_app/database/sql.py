@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models import BigIntegerField, Func
 
 VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
 """SQL for the result of `sight_of`: task t is visible to a caller if the two are equal."""
@@ -12,6 +13,16 @@ VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
 
 def on_postgres() -> bool:
     return connection.vendor == "postgresql"
+
+
+def length_function() -> str:
+    """Return the SQL function for the length of a text. PostgreSQL knows the bytes of a text without reading it."""
+    return "octet_length" if on_postgres() else "length"
+
+
+def length_of(column: str) -> Func:
+    """Return the length of a column with texts, for a query of Django."""
+    return Func(column, function=length_function(), output_field=BigIntegerField())
 
 
 def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:

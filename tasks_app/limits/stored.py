@@ -6,7 +6,7 @@ from collections.abc import Collection
 import orjson
 
 from tasks_app.database.prepared import prepared
-from tasks_app.database.sql import on_postgres
+from tasks_app.database.sql import length_function, on_postgres
 from tasks_app.models import (
     Batch,
     BatchItem,
@@ -60,7 +60,7 @@ def sum_stored(owners: Collection[int] | None = None) -> Sums:
     if owners is not None:
         among = "= any(%s)" if on_postgres() else "in (select value from json_each(%s))"
         condition, one = f"{{owner}} {among}", [list(owners) if on_postgres() else orjson.dumps(list(owners)).decode()]
-    length = "octet_length" if on_postgres() else "length"
+    length = length_function()
     parts = [
         f"select '{kind}', {owner}, cast(coalesce(sum({size.format(length=length)}), 0) as bigint) from {tables} "
         f"where {condition.format(owner=owner)} group by {owner}"

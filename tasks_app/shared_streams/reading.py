@@ -5,13 +5,13 @@ from typing import Any, Self
 
 import orjson
 from django.conf import settings
-from django.db.models import BigIntegerField, Exists, Func, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from msgspec import Struct
 
 from a2a.dialects.json.json_1_0 import decode_part
 from a2a.shared_streams import ChunkDocument, ChunkRole, SharedStreamDocument, SharedStreamState
 from tasks_app.database.bridge import bridge
-from tasks_app.database.sql import on_postgres
+from tasks_app.database.sql import length_of, on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.read_events import PAGE_SIZE, first_rows
 from tasks_app.event_log.readers import LogReader
@@ -80,8 +80,7 @@ class ReadChunks(Work[list[ChunkDocument]], Struct, frozen=True, kw_only=True):
 
 def _read_page(rows: QuerySet[Chunk], *columns: str) -> Iterable[Sequence[Any]]:
     """Return the columns of a page, which ends with the chunk that makes up PAGE_SIZE."""
-    measure = Func("parts", function="octet_length" if on_postgres() else "length", output_field=BigIntegerField())
-    sized = rows.annotate(size_of_parts=measure)
+    sized = rows.annotate(size_of_parts=length_of("parts"))
     if not on_postgres():
         return first_rows(sized.values_list("size_of_parts", *columns)[:PAGE].iterator(chunk_size=1), PAGE_SIZE)
     # A client of PostgreSQL gets all rows of a statement, and the server knows the size of a text without reading it.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import orjson
-from django.db.models import BigIntegerField, Func, Sum
+from django.db.models import Sum
 
 from a2a.states import TaskState
 from a2a.workflows import (
@@ -15,7 +15,7 @@ from a2a.workflows import (
     WorkflowDocument,
     WorkflowState,
 )
-from tasks_app.database.sql import on_postgres
+from tasks_app.database.sql import length_of
 from tasks_app.models import PhaseTask, Task, Workflow
 
 
@@ -54,8 +54,7 @@ def document_of(workflow: Workflow, *, with_results: bool) -> WorkflowDocument:
 def size_of_results(owner_id: int, name: str) -> int:
     """Return the bytes of the results of the owner's workflow of that name, without reading them on PostgreSQL."""
     rows = PhaseTask.objects.filter(workflow__owner_id=owner_id, workflow__name=name, artifacts__isnull=False)
-    length = Func("artifacts", function="octet_length" if on_postgres() else "length", output_field=BigIntegerField())
-    return rows.aggregate(size=Sum(length))["size"] or 0
+    return rows.aggregate(size=Sum(length_of("artifacts")))["size"] or 0
 
 
 def _results_of(rows: Iterable[PhaseTask]) -> dict[str, str | None]:
