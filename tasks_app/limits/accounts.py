@@ -38,6 +38,10 @@ class Kind(Struct, frozen=True, kw_only=True):
     retry_after: int = 1
     """Seconds after which some of the resource is likely to be free again."""
 
+    def refusal(self, most: int) -> RateLimited:
+        """Return the error for an owner who would have more than this."""
+        return RateLimited(self.retry_after, limit=self.noun, most=str(most))
+
 
 KINDS = {
     "streams": Kind(noun="open streams", of_owner="A2A_OWNER_STREAMS", of_all="A2A_STREAMS", retry_after=5),
@@ -124,12 +128,15 @@ class Account:
         with self.lock:
             most = max(getattr(settings, limits.of_owner) // limits.shares, 1)
             if owner_id is not None and self.amounts[kind, owner_id] + amount > most:
-                raise RateLimited(limits.retry_after, limit=limits.noun, most=str(most))
+                raise limits.refusal(most)
             most = getattr(settings, limits.of_all)
             if self.totals[kind] + amount > most:
                 raise Unavailable(limits.retry_after, limit=f"{limits.noun} of all callers", most=str(most))
-            self.totals[kind] += amount
-            self.amounts[kind, owner_id] += amount
+            self._add(owner_id, kind, amount)
+
+    def _add(self, owner_id: Owner, kind: str, amount: int) -> None:
+        self.totals[kind] += amount
+        self.amounts[kind, owner_id] += amount
 
     def give(self, owner_id: Owner, kind: str, amount: int = 1) -> None:
         """Give an amount back that take() added."""
@@ -155,16 +162,14 @@ class Account:
     def hold_owed(self, owner_id: int, size: int) -> "Holding":
         """Take the bytes of an answer that is owed, whatever the account has: the change that it answers is done."""
         with self.lock:
-            self.totals["bodies"] += size
-            self.amounts["bodies", owner_id] += size
+            self._add(owner_id, "bodies", size)
         return Holding(self, owner_id, "bodies", size)
 
     def check_bodies(self, owner_id: int) -> None:
         """Check that an owner may do what an answer is owed for. Raises RateLimited while such answers have taken more
         than all bytes of the owner."""
         if self.amounts.get(("bodies", owner_id), 0) > settings.A2A_OWNER_BODY_BYTES:
-            limits = KINDS["bodies"]
-            raise RateLimited(limits.retry_after, limit=limits.noun, most=str(settings.A2A_OWNER_BODY_BYTES))
+            raise KINDS["bodies"].refusal(settings.A2A_OWNER_BODY_BYTES)
 
     # ------------------------------------------------------ unfinished tasks
 
