@@ -21,6 +21,17 @@ from tasks_app.oauth import clients
 from tasks_app.operators.audit import Operator
 
 
+class RedirectUris(forms.CharField):
+    """A field of redirect URIs, whose value is the list of them."""
+
+    def __init__(self, help_text: str) -> None:
+        text = forms.Textarea(attrs={"rows": 3})
+        super().__init__(required=False, max_length=40_000, label="Redirect URIs", widget=text, help_text=help_text)
+
+    def clean(self, value: Any) -> list[str]:
+        return str(super().clean(value)).split()
+
+
 class NewClient(Reason):
     """The form of a client."""
 
@@ -31,18 +42,9 @@ class NewClient(Reason):
         max_length=255, help_text="The scopes that its tokens may have at most, separated by spaces."
     )
     grant = forms.ChoiceField(choices=[(grant, grant) for grant in (CLIENT_CREDENTIALS, AUTHORIZATION_CODE)])
-    redirect_uris = forms.CharField(
-        required=False,
-        max_length=40_000,
-        label="Redirect URIs",
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="For authorization codes: one address on each line.",
-    )
+    redirect_uris = RedirectUris("For authorization codes: one address on each line.")
     public = forms.BooleanField(required=False, help_text="A program that can keep no secret.")
     field_order = ("name", "principal", "tenant", "scopes", "grant", "redirect_uris", "public", "reason")
-
-    def clean_redirect_uris(self) -> list[str]:
-        return str(self.cleaned_data["redirect_uris"]).split()
 
 
 class ChangedClient(Checked):
@@ -51,13 +53,7 @@ class ChangedClient(Checked):
     scopes = forms.CharField(
         required=False, max_length=255, help_text="The most scopes of its tokens; empty: those that it has."
     )
-    redirect_uris = forms.CharField(
-        required=False,
-        max_length=40_000,
-        label="Redirect URIs",
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="One address on each line; empty: those that it has.",
-    )
+    redirect_uris = RedirectUris("One address on each line; empty: those that it has.")
 
 
 class Overlap(forms.Form):
@@ -112,7 +108,7 @@ class OAuthClientAdmin(Making, DatedTable[OAuthClient]):
         """Set the scopes or the redirect URIs of one client, in place of those from before."""
 
         def change(row: OAuthClient, by: Operator, values: dict[str, Any]) -> str:
-            if not clients.change(row, by, values["scopes"] or None, values["redirect_uris"].split() or None):
+            if not clients.change(row, by, values["scopes"] or None, values["redirect_uris"] or None):
                 raise ValueError("the client has these values already")
             return ""
 
