@@ -390,7 +390,8 @@ Value = TypeVar("Value")
 def entry(table: Mapping[type[Error], Value], error: Error, what: str) -> Value:
     """Return the table's value for the row of an error.
 
-    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks."""
+    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks.
+    """
     if error.row not in table:
         raise LookupError(f"{error.row.__name__} has no {what}: add it to the table")
     return table[error.row]
