@@ -1,8 +1,8 @@
 """Refusals of floods of wrong credentials, without a request of Django, an exchange, and a task of the loop.
 
 Addresses with too many wrong credentials are refused at once. While many wrong credentials come from other addresses,
-keys without a cached caller are looked up in groups, and tokens without one are verified at once. The wrong ones are
-refused.
+keys without a cached caller are looked up, and tokens without one are verified, in groups (doubts.py). The wrong ones
+are refused.
 
 The answers are those of receiving.receive(), and over REST those of rest.rest(). A call that would get another answer
 here, such as one whose body cannot be read, goes the usual way. So do the first refusals of an address in a minute,
@@ -10,7 +10,7 @@ which are recorded.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -29,18 +29,18 @@ from tasks_app.limits import strangers
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.challenges import challenge
+from tasks_app.transports.doubts import Digests, Doubts, IsWrong, find_unknown, find_wrong
 from tasks_app.transports.heads import UNUSUAL, Place, encode_whole, find_place, meta_of, wrap_of
 from tasks_app.transports.keys import is_cached, refuter_of
 from tasks_app.transports.receiving import early_choice
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
-from tasks_app.transports.unknown_keys import LookUps
 
 KEYS = frozenset({"bearer", "key"})
 """The schemes whose evidence is an API key."""
 
-look_ups = LookUps()
-"""The look-ups of this process."""
+doubted_keys: Doubts[Digests] = Doubts(find_unknown)
+doubted_tokens: Doubts[IsWrong] = Doubts(find_wrong)
 
 
 class Head(Struct):
@@ -85,7 +85,7 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if _is_key(evidence):
         return partial(_look_up, head, evidence)
     refutes = refuter_of(evidence)
-    return None if refutes is None else partial(_refute, head, partial(refutes, evidence))
+    return None if refutes is None else partial(_verify, head, partial(refutes, evidence))
 
 
 def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | None:
@@ -103,15 +103,13 @@ def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | Non
 def _look_up(head: Head, evidence: Evidence, body: bytes) -> "asyncio.Future[Whole | None] | None":
     """Return a future of the answer to a call whose key is unknown, or of None; None if it goes the usual way."""
     call = _read(head, body)
-    if call is None:
-        return None
-    return look_ups.add(api_keys.digests_of(evidence), partial(_refuse_key, head, call))
+    return None if call is None else doubted_keys.add(api_keys.digests_of(evidence), partial(_refuse_key, head, call))
 
 
-def _refute(head: Head, is_wrong: Callable[[], bool], body: bytes) -> Whole | None:
-    """Return the answer to a call whose token is wrong; None if it goes the usual way."""
+def _verify(head: Head, is_wrong: IsWrong, body: bytes) -> "asyncio.Future[Whole | None] | None":
+    """Return a future of the answer to a call whose token may be wrong, or of None; None if it goes the usual way."""
     call = _read(head, body)
-    return _refuse_key(head, call) if call is not None and is_wrong() else None
+    return None if call is None else doubted_tokens.add(is_wrong, partial(_refuse_key, head, call))
 
 
 def _refuse_key(head: Head, call: Body) -> Whole | None:

@@ -4,10 +4,14 @@ import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from functools import partial
+from uuid import uuid4
+
+import orjson
 
 from tests.bench import load
-from tests.bench.load import COMPLETED, MARK, Calls, Line, LoadFailed, Seen
+from tests.bench.load import COMPLETED, DIGITS, MARK, Calls, Flood, Line, LoadFailed, Seen
 from tests.bench.shapes import Deployment, deployed
+from tests.support.issuer import AUDIENCE, local_issuer
 
 CONNECTIONS, CALLERS = 32, 8
 TURNS = 6
@@ -18,14 +22,16 @@ SHORTER = 6
 """The divisor of the time of a turn of such processes, because there are STARTS times as many turns."""
 IDS = 200
 PLENTY = "1000000000"
-WRONG_KEYS = 2_500
-"""Wrong keys a second."""
+WRONG_KEYS, WRONG_TOKENS = 2_500, 1_000
+"""Wrong keys, and wrong tokens, a second."""
 MANY = 5_000
 """Addresses of a flood, each of which stays below its limit of wrong keys."""
 PLAIN = {"A2A_AUDIT": "false", "A2A_ADDRESS_FAILURES": "0"}
 GUARDED = {"A2A_CALLER_RATE": PLENTY, "A2A_CALLER_BURST": PLENTY, "A2A_ADDRESS_CALLS": PLENTY}
 PROXIED = {"A2A_TRUSTED_PROXIES": "127.0.0.1"}
 """Lets a flood say in a header which addresses it comes from."""
+INSIDE = {"A2A_OUTBOUND_HOSTS": "127.0.0.1"}
+"""Lets the server fetch the keys of an issuer on this machine."""
 BUDGET = {"X-Budget-USD": "1"}
 BEHIND_TLS = {"A2A_TRUST_FORWARDED": "x-forwarded"}
 FORWARDED = {"X-Forwarded-Proto": "https"}
@@ -120,18 +126,32 @@ def languages(deployment: Deployment, seconds: float) -> Iterator[Line]:
 
 
 def floods(deployment: Deployment, seconds: float) -> Iterator[Line]:
-    """Compare gets of some callers beside a flood of wrong keys to those without it."""
-    base, key, calls = deployment.base, deployment.key, gets(deployment)
+    """Compare gets of some callers beside floods of wrong keys and of wrong tokens to those without a flood."""
+    keys = Flood(WRONG_KEYS, f"tdk_guess-{uuid4().hex}-")
+    yield from _beside(deployment, seconds, keys, f"{WRONG_KEYS} wrong keys a second of one address")
+    keys = keys._replace(addresses=MANY)
+    yield from _beside(deployment, seconds, keys, f"{WRONG_KEYS} wrong keys a second of many addresses")
+    with local_issuer() as issuer:
+        rules = orjson.dumps({issuer.url: {"audience": AUDIENCE}}).decode()
+        verifying = PROXIED | INSIDE | {"A2A_SCHEMES": "bearer,oidc", "A2A_ISSUERS": rules}
+        with deployed(deployment.shape, **verifying) as other:
+            start, _, signature = issuer.token().rpartition(".")
+            tokens = Flood(WRONG_TOKENS, f"{start}.", signature[DIGITS:], MANY)
+            yield from _beside(other, seconds, tokens, f"{WRONG_TOKENS} wrong tokens a second of many addresses")
 
-    def turn(addresses: int) -> Seen:
-        with load.flood(base, WRONG_KEYS, addresses) if addresses else nullcontext():
-            return load.wrk(base, key, calls, connections=CALLERS, seconds=seconds)
 
-    turn(1)
-    for label, addresses in (("one address", 1), ("many addresses", MANY)):
-        calm, flooded = in_turns(partial(turn, 0), partial(turn, addresses))
-        yield median(f"{CALLERS} callers", calm)
-        yield median(f"{CALLERS} callers, {WRONG_KEYS} wrong keys a second of {label}", flooded, calm, "p99_ms")
+def _beside(deployment: Deployment, seconds: float, flood: Flood, label: str) -> Iterator[Line]:
+    """Compare gets beside one flood to those without it."""
+    calls = gets(deployment)
+
+    def turn(is_flooded: bool) -> Seen:
+        with load.flooded(deployment.base, flood) if is_flooded else nullcontext():
+            return load.wrk(deployment.base, deployment.key, calls, connections=CALLERS, seconds=seconds)
+
+    turn(True)
+    calm, beside = in_turns(partial(turn, False), partial(turn, True))
+    yield median(f"{CALLERS} callers", calm)
+    yield median(f"{CALLERS} callers, {label}", beside, calm, "p99_ms")
 
 
 def over_starts(pairs: dict[str, tuple[Turn, Turn]], both: tuple[Deployment, Deployment]) -> dict[str, Pair]:

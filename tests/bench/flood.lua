@@ -1,16 +1,15 @@
--- Wrong keys at an even rate, for wrk with one thread, until it is told to stop.
--- Arguments: calls a second, addresses, the body.
+-- Wrong credentials at an even rate, for wrk with one thread, until it is told to stop.
+-- Arguments: calls a second, addresses, the body, and the parts of a credential before and after its number.
 
 local ffi = require("ffi")
 ffi.cdef [[
 typedef struct { long seconds; long nanoseconds; } flood_time;
 int clock_gettime(int clock, flood_time *now);
-int getpid(void);
 ]]
 
 local MONOTONIC = ffi.os == "OSX" and 6 or 1
 local clock = ffi.new("flood_time")
-local rate, addresses, body, prefix
+local rate, addresses, body, before, after
 local began, promised, sent = 0, 0, 0
 local threads = {}
 
@@ -26,7 +25,7 @@ end
 function init(args)
    refused, other = 0, 0 -- Globals: done() asks the thread for them.
    rate, addresses, body = tonumber(args[1]), tonumber(args[2]), args[3]
-   prefix = string.format("Bearer tdk_guess-%d-%d-", ffi.C.getpid(), math.floor(now() * 1000))
+   before, after = "Bearer " .. args[4], args[5]
    wrk.method = "POST"
 end
 
@@ -40,7 +39,7 @@ function request()
    sent = sent + 1
    local place = sent % addresses
    return wrk.format(nil, nil, {
-      ["Authorization"] = prefix .. sent,
+      ["Authorization"] = before .. string.format("%012d", sent) .. after,
       ["X-Forwarded-For"] = string.format("198.18.%d.%d", math.floor(place / 256), place % 256),
       ["Content-Type"] = "application/json",
       ["A2A-Version"] = "1.0",

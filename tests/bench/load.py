@@ -23,6 +23,8 @@ TEXT = ("the quick brown fox jumps over the lazy dog " * 6)[:256]
 PATIENCE = 30
 """Seconds for the last answers; what has not come by then is lost."""
 COMPLETED = "TASK_STATE_COMPLETED"
+DIGITS = 12
+"""Digits of the number in each credential of a flood."""
 MARK = "@ID@"
 """Where the id stands in a body."""
 
@@ -147,15 +149,24 @@ def wrk(
     return seen(done.stdout, done.stderr)
 
 
-@contextmanager
-def flood(base: str, per_second: int, addresses: int) -> Iterator[None]:
-    """Send wrong keys, each another one, from so many addresses in turn while the block lasts.
+class Flood(NamedTuple):
+    """A flood of wrong credentials, each of which has another number, of DIGITS digits."""
 
-    The addresses are those that a trusted proxy would add. Raises LoadFailed if an answer is not a refusal.
-    """
-    command = ["wrk", "-t1", "-c25", "-d1h", f"--script={FLOOD}", f"{base}/jsonrpc", "--", str(per_second)]
+    per_second: int
+    before: str
+    """The part of a credential before its number."""
+    after: str = ""
+    addresses: int = 1
+    """The addresses from which it comes in turn. They are those that a trusted proxy would add."""
+
+
+@contextmanager
+def flooded(base: str, flood: Flood) -> Iterator[None]:
+    """Send the flood while the block lasts. Raises LoadFailed if an answer is not a refusal."""
+    command = ["wrk", "-t1", "-c25", "-d1h", f"--script={FLOOD}", f"{base}/jsonrpc", "--", str(flood.per_second)]
     body = envelope("GetTask", {"id": "none"})
-    with subprocess.Popen([*command, str(addresses), body], stdout=subprocess.PIPE, text=True) as process:
+    more = [str(flood.addresses), body, flood.before, flood.after]
+    with subprocess.Popen([*command, *more], stdout=subprocess.PIPE, text=True) as process:
         try:
             time.sleep(FLOOD_SECONDS)
             yield
@@ -164,7 +175,7 @@ def flood(base: str, per_second: int, addresses: int) -> Iterator[None]:
             output, _ = process.communicate(timeout=PATIENCE)
     found = re.search(r"^FLOOD refused=(\d+) other=(\d+)$", output, re.MULTILINE)
     if found is None or not int(found[1]) or int(found[2]):
-        raise LoadFailed(f"a flood of wrong keys was not refused:\n{output}")
+        raise LoadFailed(f"a flood of wrong credentials was not refused:\n{output}")
 
 
 def once(base: str, key: str, calls: Calls) -> Seen:

@@ -172,7 +172,7 @@ SCENARIOS = {
     ),
     "flood": Scenario(
         comparisons.floods,
-        "gets beside a flood of wrong keys, and without it",
+        "gets beside a flood of wrong keys or tokens, and without it",
         settings=comparisons.PROXIED,
         fresh=True,
     ),

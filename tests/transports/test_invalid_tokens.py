@@ -1,5 +1,7 @@
 """Invalid tokens of a flood: they are refused without the application, by the keys that the process has."""
 
+import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -8,14 +10,15 @@ import pytest
 from jwt import PyJWK
 
 from a2a.errors import InvalidKey
-from tasks_app.callers import access
+from tasks_app.callers import access, tokens
 from tasks_app.callers.access import MANY_MISSES, Misses
 from tasks_app.callers.issuer_keys import source_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.schemes import Evidence
 from tasks_app.exchanges.refusals import tally
 from tasks_app.models import ServiceAccount
-from tasks_app.transports import keys
+from tasks_app.transports import floods, keys
+from tasks_app.transports.doubts import Doubts, find_wrong
 from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand
 from tests.support.issuer import LocalIssuer
@@ -47,12 +50,13 @@ async def find_key(issuer: LocalIssuer) -> PyJWK:
     return await source_of(issuers()[issuer.url]).find(issuer.newest, "RS256")
 
 
-def refuse(token: str) -> Any:
+async def refuse(token: str) -> Any:
     """Return the early refusal of a call with the token; None if the application answers it."""
     headers = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
     head = {"method": "POST", "path": "/jsonrpc", "root_path": "", "client": (ADDRESS, 40_000)}
     early = refuse_early({**head, "headers": headers})
-    return early(BODY) if early else None
+    answer: Any = early(BODY) if early else None
+    return answer and await answer
 
 
 WRONG: dict[str, Callable[[LocalIssuer], str]] = {
@@ -68,23 +72,42 @@ WRONG: dict[str, Callable[[LocalIssuer], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 async def test_an_invalid_token_is_refused_with_its_id_and_counted(known: LocalIssuer, name: str) -> None:
     counted, misses, fetches = tally.totals[ADDRESS], access.misses.now, known.fetches
-    status, headers, body = refuse(WRONG[name](known))
+    status, headers, body = await refuse(WRONG[name](known))
     assert (status, orjson.loads(body)["id"], orjson.loads(body)["error"]["code"]) == (401, "mine", -38009)
     assert b"invalid_token" in dict(headers)[b"www-authenticate"]
     assert (tally.totals[ADDRESS], access.misses.now, known.fetches) == (counted + 1, misses + 1, fetches)
 
 
+async def test_tokens_of_a_moment_are_verified_together_on_another_thread(
+    known: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    verify = tokens.verify
+    monkeypatch.setattr(
+        tokens, "verify", lambda *given: threads.append(threading.current_thread().name) or verify(*given)
+    )
+    ready: list[int] = []
+    monkeypatch.setattr(floods, "doubted_tokens", Doubts(lambda group: ready.append(len(group)) or find_wrong(group)))
+    answers = await asyncio.gather(
+        refuse(known.token(key=FOREIGN)), refuse(known.token()), refuse(known.token(aud="x"))
+    )
+    assert [answer and answer[0] for answer in answers] == [401, None, 401]
+    assert ready == [3]
+    assert len(threads) == 3
+    assert threading.current_thread().name not in threads
+
+
 async def test_a_valid_token_and_one_that_has_only_expired_go_to_the_application(known: LocalIssuer) -> None:
-    assert refuse(known.token()) is None
-    assert refuse(known.token(iat=1, exp=2)) is None
+    assert await refuse(known.token()) is None
+    assert await refuse(known.token(iat=1, exp=2)) is None
 
 
 async def test_a_token_whose_key_was_not_fetched_yet_goes_to_the_application(
     issuer: LocalIssuer, account: ServiceAccount
 ) -> None:
-    assert refuse(issuer.token(key=FOREIGN)) is None
+    assert await refuse(issuer.token(key=FOREIGN)) is None
     await find_key(issuer)
-    assert refuse(issuer.token(key=FOREIGN)) is not None
+    assert await refuse(issuer.token(key=FOREIGN)) is not None
 
 
 async def test_an_invalid_token_that_the_application_refuses_counts_for_the_flood(known: LocalIssuer) -> None:

@@ -12,8 +12,8 @@ from tasks_app.callers.access import MANY_MISSES, FindStored, Misses
 from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
 from tasks_app.transports import floods
+from tasks_app.transports.doubts import Doubts, find_unknown
 from tasks_app.transports.floods import refuse_early
-from tasks_app.transports.unknown_keys import LookUps
 from tests.conftest import Person
 from tests.support.hand import Hand
 
@@ -38,7 +38,7 @@ async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
     """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
     monkeypatch.setattr(access, "misses", Misses())
     monkeypatch.setattr(access.misses, "_turn", lambda: None)
-    monkeypatch.setattr(floods, "look_ups", LookUps())
+    monkeypatch.setattr(floods, "doubted_keys", Doubts(find_unknown))
     access.misses.count(2 * MANY_MISSES)
     while tally.count(ADDRESS, 401):
         pass
@@ -93,8 +93,8 @@ async def test_keys_of_a_moment_are_looked_up_together(owner: Person, groups: li
 
 
 async def test_a_full_group_is_looked_up_at_once(groups: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks_app.transports.unknown_keys.MOST", 2)
-    monkeypatch.setattr("tasks_app.transports.unknown_keys.GROUP_SECONDS", 3600.0)
+    monkeypatch.setattr("tasks_app.transports.doubts.MOST", 2)
+    monkeypatch.setattr("tasks_app.transports.doubts.GROUP_SECONDS", 3600.0)
     early = [refuse_early(scope(f"wrong-{number}")) for number in range(2)]
     answers: list[Any] = [one(A2A) for one in early if one]
     assert [(await answer)[0] for answer in answers] == [401, 401]

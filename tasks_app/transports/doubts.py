@@ -1,0 +1,95 @@
+"""Calls whose credentials may be wrong, examined in groups: all those of a few milliseconds together. A flood of wrong
+credentials from many addresses, none of which is refused yet, costs one small statement, or one thread's turn, for each
+group."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, NamedTuple, TypeVar
+
+from tasks_app.callers.access import FindStored
+from tasks_app.database.bridge import bridge
+from tasks_app.process.answering import Whole
+
+log = logging.getLogger(__name__)
+GROUP_SECONDS = 0.01
+"""Seconds for which a group collects calls."""
+MOST = 500
+"""Calls of a group. A full one is examined at once."""
+
+T = TypeVar("T")
+Digests = tuple[str, ...]
+"""The digests of a key."""
+IsWrong = Callable[[], bool]
+"""Verifies a token; returns whether it is wrong."""
+
+_thread = ThreadPoolExecutor(1, thread_name_prefix="tokens")
+"""The thread that verifies tokens. A verification gives up the interpreter lock, and the loop would have to wait for it
+after each one. asyncio's default executor would not do, because agents may block it."""
+
+
+class Doubt(NamedTuple, Generic[T]):
+    """A call whose credential may be wrong."""
+
+    evidence: T
+    refuse: Callable[[], Whole | None]
+    """Returns the refusal of a wrong credential; None if the application itself must answer."""
+    answer: "asyncio.Future[Whole | None]"
+    """The refusal, or None."""
+
+
+class Doubts(Generic[T]):
+    """The groups of one kind of credential, on the loop of this process."""
+
+    def __init__(self, examine: Callable[[Sequence[T]], Awaitable[Sequence[bool]]]) -> None:
+        self.examine = examine
+        """Returns which credentials of a group are wrong."""
+        self.doubts: list[Doubt[T]] = []
+        """The calls of the group that collects now."""
+        self.timer: asyncio.TimerHandle | None = None
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, evidence: T, refuse: Callable[[], Whole | None]) -> "asyncio.Future[Whole | None]":
+        """Return a future of the refusal, whose result is None for a credential that is not wrong."""
+        loop = asyncio.get_running_loop()
+        doubt = Doubt(evidence, refuse, loop.create_future())
+        self.doubts.append(doubt)
+        if self.timer is None:
+            self.timer = loop.call_later(GROUP_SECONDS, self._settle_group)
+        elif len(self.doubts) >= MOST:
+            self.timer.cancel()
+            self._settle_group()
+        return doubt.answer
+
+    def _settle_group(self) -> None:
+        doubts, self.doubts, self.timer = self.doubts, [], None
+        task = asyncio.ensure_future(self._settle(doubts))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _settle(self, doubts: Sequence[Doubt[T]]) -> None:
+        """Examine the credentials, and refuse the calls with wrong ones."""
+        wrong: Sequence[bool] = [False] * len(doubts)
+        try:
+            wrong = await self.examine([doubt.evidence for doubt in doubts])
+        except Exception as error:  # noqa: BLE001  # the database may be away; the application says so to each caller
+            log.warning("the credentials of %d calls could not be examined together: %s", len(doubts), error)
+        for doubt, is_wrong in zip(doubts, wrong, strict=True):
+            if not doubt.answer.done():
+                doubt.answer.set_result(doubt.refuse() if is_wrong else None)
+
+
+async def find_unknown(keys: Sequence[Digests]) -> list[bool]:
+    """Return which keys are not stored. Raises errors of the database."""
+    stored = await bridge.ask(FindStored(tuple(digest for digests in keys for digest in digests)))
+    return [stored.isdisjoint(digests) for digests in keys]
+
+
+async def find_wrong(tokens: Sequence[IsWrong]) -> list[bool]:
+    """Return which tokens are wrong."""
+    return await asyncio.get_running_loop().run_in_executor(_thread, _verify, tokens)
+
+
+def _verify(tokens: Sequence[IsWrong]) -> list[bool]:
+    return [is_wrong() for is_wrong in tokens]
