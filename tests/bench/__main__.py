@@ -79,7 +79,9 @@ def measure(shape: Shape, scenarios: dict[str, Scenario], rounds: int, seconds: 
                 if not scenario.fresh:
                     one(result, deployment, scenario, f"round {number} of {rounds}, {name}", seconds)
         for name, scenario in scenarios.items():
-            if scenario.fresh:
+            if scenario.postgres and not shape.postgres:
+                tell(f"{name}: needs PostgreSQL")
+            elif scenario.fresh:
                 deployment.stop()
                 deployment.start(**scenario.settings)
                 one(result, deployment, scenario, f"once, {name}", seconds)

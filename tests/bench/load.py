@@ -27,6 +27,8 @@ DIGITS = 12
 """Digits of the number in each credential of a flood."""
 MARK = "@ID@"
 """Where the id stands in a body."""
+NUMBER = "@NUMBER@"
+"""Where the id stands in a body if it is a number."""
 
 
 class LoadFailed(Exception):
@@ -63,7 +65,7 @@ class Calls(NamedTuple):
     """The JSON-RPC method; empty for a GET."""
     params: object = None
     ids: Sequence[str] = ()
-    """In place of the mark; made up if there are none."""
+    """In place of the mark; made up if there are none, which are texts."""
     headers: Mapping[str, str] = {}
     """Headers besides those of every call."""
 
@@ -189,7 +191,7 @@ def once(base: str, key: str, calls: Calls) -> Seen:
 def arguments(calls: Calls, seconds: float, most: int, ids: str, rate: float = 0) -> list[str]:
     """Return the arguments of the script."""
     plain = ["POST" if calls.method else "GET", str(seconds), str(most), str(rate), calls.expected]
-    before, _, after = envelope(calls.method, calls.params).partition(MARK)
+    before, _, after = envelope(calls.method, calls.params).replace(f'"{NUMBER}"', MARK).partition(MARK)
     return [*plain, str(uuid.uuid4())[:24], before, after, ids] if calls.method else plain
 
 

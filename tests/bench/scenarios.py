@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.bench import comparisons, load, seeds, streams
+from tests.bench import comparisons, lists, load, seeds, streams
 from tests.bench.load import COMPLETED, Calls, Line, LoadFailed
 from tests.bench.shapes import UNBOUNDED, Deployment
 from tests.bench.usage import Most, Usage, line
@@ -29,6 +29,8 @@ class Scenario(NamedTuple):
     """Other settings than the usual."""
     fresh: bool = False
     """True to measure it once, not every round, in processes that are started anew."""
+    postgres: bool = False
+    """True to measure it in shapes with PostgreSQL only."""
 
 
 def _calls(make: Callable[[Deployment], Calls], label: str, *, stores: bool, connections: int = CONNECTIONS) -> Measure:
@@ -175,6 +177,9 @@ SCENARIOS = {
         "gets beside a flood of wrong keys or tokens, and without it",
         settings=comparisons.PROXIED,
         fresh=True,
+    ),
+    "lists": Scenario(
+        lists.measure, f"lists of an owner with {lists.ROWS:,} tasks, on PostgreSQL", fresh=True, postgres=True
     ),
     "waiting": Scenario(
         _waiting, f"memory of {WAITING} runs that wait", settings={"A2A_ASYNC_SLOTS": str(WAITING)}, fresh=True
