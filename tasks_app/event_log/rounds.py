@@ -5,8 +5,11 @@ The keeper, the conductor, the moderator and the responder make rounds.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 
@@ -17,6 +20,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
+Row = TypeVar("Row")
 
 
 class Rounds:
@@ -86,3 +90,35 @@ class Rounds:
             with suppress(TimeoutError):
                 async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
                     await self.wakeup.wait()
+
+
+class TurnRounds(Rounds, Generic[Row]):
+    """Rounds that begin an asyncio task for each row, the turn of the row."""
+
+    def __init__(self, subject: str, look: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(subject, look)
+        self.turns: dict[asyncio.Task[None], Row] = {}
+        """The rows whose turn it is."""
+
+    @abstractmethod
+    def give_back(self, taken: Sequence[Row]) -> None:
+        """Give rows back that this process has taken, on the write lane."""
+
+    def under_way(self) -> Iterable["asyncio.Task[None]"]:
+        return self.turns
+
+    def release(self) -> Callable[[], object] | None:
+        taken = list(self.turns.values())
+        self.turns.clear()
+        return partial(self.give_back, taken) if taken else None
+
+    def begin_turn(self, row: Row, turn: Coroutine[Any, Any, None]) -> None:
+        """Begin the turn of a row."""
+        work = asyncio.ensure_future(turn)
+        self.turns[work] = row
+        work.add_done_callback(self._end_turn)
+
+    def _end_turn(self, work: "asyncio.Task[None]") -> None:
+        if not readers.draining:  # The rows that are left then are given back.
+            self.turns.pop(work, None)
+        self.wakeup.set()  # There is room for another row, which may wait for the end of this one.

@@ -7,7 +7,7 @@ An item is sent as a message whose id is its batch and its place, so it becomes 
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
@@ -45,7 +45,7 @@ from tasks_app.database.errors import MAY_PASS, RETRY_SECONDS
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Append, ReadHead, ReadTask, change
 from tasks_app.event_log.readers import readers
-from tasks_app.event_log.rounds import Rounds
+from tasks_app.event_log.rounds import TurnRounds
 from tasks_app.exchanges.none import NoExchange
 from tasks_app.hints import DueRows, Reached
 from tasks_app.limits.accounts import account
@@ -66,12 +66,11 @@ PAGE = 100
 NEWS = TERMINAL | INTERRUPTED
 
 
-class Keeper(Rounds):
+class Keeper(TurnRounds[Turn]):
     """The keeper of this process, on the loop of its doors."""
 
     def __init__(self) -> None:
         super().__init__(DueRows.BATCHES, self.begin_turns)
-        self.turns: dict[str, asyncio.Task[None]] = {}
         self.followers: dict[str, asyncio.Event] = {}
         """The events that the news of a task sets: of batches, and of items at work."""
 
@@ -81,26 +80,14 @@ class Keeper(Rounds):
             if item.state in NEWS and (event := self.followers.get(item.task_id)):
                 self.call(event.set)
 
-    def under_way(self) -> Iterable["asyncio.Task[None]"]:
-        return self.turns.values()
-
-    def release(self) -> Callable[[], object] | None:
-        ids = tuple(self.turns)
-        self.turns.clear()
-        return partial(rows.release, ids) if ids else None
+    def give_back(self, taken: Sequence[Turn]) -> None:
+        rows.release([turn.id for turn in taken])
 
     async def begin_turns(self) -> None:
         """Begin with the batches that are due, as far as there is room."""
         if (room := AT_ONCE - len(self.turns)) > 0:
-            for turn in await ask(partial(rows.take_turns, room, tuple(self.turns))):
-                work = asyncio.ensure_future(self._keep(turn))
-                self.turns[turn.id] = work
-                work.add_done_callback(partial(self._end_turn, turn.id))
-
-    def _end_turn(self, batch_id: str, _: "asyncio.Task[None]") -> None:
-        if not readers.draining:  # The batches that are left then are given back.
-            self.turns.pop(batch_id, None)
-        self.wakeup.set()
+            for turn in await ask(partial(rows.take_turns, room, [turn.id for turn in self.turns.values()])):
+                self.begin_turn(turn, self._keep(turn))
 
     async def _keep(self, turn: Turn) -> None:
         """Go on with a batch until it is over, or has given its place to others. Raises nothing but CancelledError.

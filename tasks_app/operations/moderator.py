@@ -7,7 +7,7 @@ answers at the same time. An answer that waits gives its place back, and becomes
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from django.conf import settings
@@ -15,8 +15,7 @@ from django.conf import settings
 from a2a.shared_streams import SharedStreamState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log.readers import readers
-from tasks_app.event_log.rounds import Rounds
+from tasks_app.event_log.rounds import TurnRounds
 from tasks_app.hints import Reached
 from tasks_app.operations.answering import answer, ask
 from tasks_app.shared_streams.answers import Turn, release, take_turns
@@ -29,13 +28,11 @@ MOST = 10_000
 """Tasks of waiting answers whose hints a process hears, at most."""
 
 
-class Moderator(Rounds):
+class Moderator(TurnRounds[Turn]):
     """The moderator of this process, on the loop of its doors."""
 
     def __init__(self) -> None:
         super().__init__("answers in shared streams", self.begin_turns)
-        self.turns: dict[asyncio.Task[None], Turn] = {}
-        """The answers that are followed."""
         self.resting: OrderedDict[str, int] = OrderedDict()
         """The tasks of the answers that this process let wait, with these answers. The rows have all of them."""
         self.woken: set[int] = set()
@@ -52,13 +49,8 @@ class Moderator(Rounds):
         if tasks or is_due:
             self.call(self._take_in, tasks)
 
-    def under_way(self) -> Iterable["asyncio.Task[None]"]:
-        return self.turns
-
-    def release(self) -> Callable[[], object] | None:
-        ids = [turn.id for turn in self.turns.values()]
-        self.turns.clear()
-        return partial(release, ids) if ids else None
+    def give_back(self, taken: Sequence[Turn]) -> None:
+        release([turn.id for turn in taken])
 
     def _take_in(self, tasks: list[str]) -> None:
         self.woken.update(answer for task in tasks if (answer := self.resting.pop(task, None)) is not None)
@@ -71,9 +63,7 @@ class Moderator(Rounds):
             return
         busy = Counter(turn.caller.owner_id for turn in self.turns.values())
         for turn in await ask(partial(take_turns, room, busy)):
-            work = asyncio.ensure_future(self._answer(turn))
-            self.turns[work] = turn
-            work.add_done_callback(self._end_turn)
+            self.begin_turn(turn, self._answer(turn))
 
     async def _wake(self) -> None:
         """Make the waiting answers due that can go on: those of hints, and now and then those that a look finds."""
@@ -84,11 +74,6 @@ class Moderator(Rounds):
             ids.update(ready)
         if ids:
             await ask(partial(wake_by_id, sorted(ids)))
-
-    def _end_turn(self, work: "asyncio.Task[None]") -> None:
-        if not readers.draining:  # The answers that are left then are given back.
-            self.turns.pop(work, None)
-        self.wakeup.set()  # The next message for the agent may be due.
 
     async def _answer(self, turn: Turn) -> None:
         """Have the agent answer one message. Raises nothing but CancelledError."""

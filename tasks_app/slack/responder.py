@@ -2,13 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from django.conf import settings
 
-from tasks_app.event_log.readers import readers
-from tasks_app.event_log.rounds import Rounds
+from tasks_app.event_log.rounds import TurnRounds
 from tasks_app.hints import DueRows
 from tasks_app.slack import questions
 from tasks_app.slack.answering import Ask, answer
@@ -16,13 +15,11 @@ from tasks_app.slack.lane import ask
 from tasks_app.slack.web_api import WebApi
 
 
-class Responder(Rounds):
+class Responder(TurnRounds[questions.Turn]):
     """The responder of this process."""
 
     def __init__(self) -> None:
         super().__init__(DueRows.QUESTIONS, self.begin_turns)
-        self.turns: dict[asyncio.Task[None], questions.Turn] = {}
-        """The questions that are answered."""
         self.api = WebApi()
         self.ask: Ask | None = None
         """Verification, which config/asgi.py sets, because its room is above this one."""
@@ -32,13 +29,8 @@ class Responder(Rounds):
         self.api = WebApi()
         super().start()
 
-    def under_way(self) -> Iterable["asyncio.Task[None]"]:
-        return self.turns
-
-    def release(self) -> Callable[[], object] | None:
-        turns = tuple(self.turns.values())
-        self.turns.clear()
-        return partial(questions.release, turns) if turns else None
+    def give_back(self, taken: Sequence[questions.Turn]) -> None:
+        questions.release(taken)
 
     async def begin_turns(self) -> None:
         """Begin with the questions that are due, as far as there is room."""
@@ -47,14 +39,7 @@ class Responder(Rounds):
             return
         busy = Counter(turn.workspace_id for turn in self.turns.values())
         for turn in await ask(partial(questions.take, room, busy)):
-            work = asyncio.ensure_future(answer(turn, self.api, self.ask))
-            self.turns[work] = turn
-            work.add_done_callback(self._end_turn)
-
-    def _end_turn(self, work: "asyncio.Task[None]") -> None:
-        if not readers.draining:  # The questions that are left then are given back.
-            self.turns.pop(work, None)
-        self.wakeup.set()  # The next question of the thread may be due.
+            self.begin_turn(turn, answer(turn, self.api, self.ask))
 
     async def finish(self) -> None:
         """Answer all that is due, and wait for the end of it. For callers without a running responder."""

@@ -145,8 +145,8 @@ def test_a_batch_without_news_keeps_no_other_batch_out(
         async with asyncio.timeout(PATIENCE):
             while turns.count(waits) < 2:
                 await keeper.begin_turns()
-                turns.extend(keeper.turns)
-                await asyncio.gather(*keeper.turns.values())
+                turns.extend(turn.id for turn in keeper.turns.values())
+                await asyncio.gather(*keeper.turns)
 
     asyncio.run(keep())
     assert turns[:2] == [waits, other]
@@ -193,7 +193,7 @@ def test_a_batch_of_a_limited_owner_that_gave_its_place_away_ends_soon_when_it_i
 
     async def keep() -> None:
         await keeper.begin_turns()
-        await asyncio.gather(*keeper.turns.values())
+        await asyncio.gather(*keeper.turns)
 
     asyncio.run(keep())
     item = Task.objects.exclude(pk=batch).get()
