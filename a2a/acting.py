@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from a2a.actions import Action, Chunk, action_of, part_of
 from a2a.agents import where
 from a2a.errors import InvalidParams
 from a2a.mismatches import violation
 from a2a.mistakes import AgentMistake, WrongValue, at_raise, at_yield
-from a2a.run import Action, Chunk, Run, action_of, part_of
+from a2a.run import Run
 from a2a.scribe import ends_run
 
 Give = Callable[[Action], Awaitable[object]]

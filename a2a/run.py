@@ -1,146 +1,23 @@
-"""The Run that an agent receives, the actions that it yields, and the exceptions that end or repeat a run."""
+"""The Run that an agent receives: its message and its task, and a method for each action."""
 
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Protocol
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
+from a2a.actions import Ask, Chunk, Reject, Reply, Say, parts_of
 from a2a.agents import Agent
-from a2a.callers import UNKNOWN_CALLER, Caller
+from a2a.callers import UNKNOWN_CALLER
 from a2a.drafts import Drafts
-from a2a.errors import BudgetExceeded
+from a2a.failures import BudgetSpent
 from a2a.files import is_stored
 from a2a.inbox import Inbox
 from a2a.memory import Memory, MemoryDoor
-from a2a.mistakes import WrongValue, check_members, check_part, wrong_value
 from a2a.money import micros_of, usd
+from a2a.preferences import NO_PREFERENCES, Preferences
 from a2a.spending import Spending
 from a2a.types import Artifact, Json, Message, Part
-
-
-class Say(Struct, frozen=True):
-    """A progress report: the task stays working, and the parts describe the progress."""
-
-    parts: tuple[Part, ...]
-    metadata: Json | None = None
-    extensions: tuple[str, ...] = ()
-    position: str | None = None
-    """The position of the agent after this event, as in a chunk."""
-
-
-class Ask(Struct, frozen=True):
-    """A question to the caller: the task is interrupted until the next message."""
-
-    parts: tuple[Part, ...]
-    credentials: bool = False
-    """True for a request for credentials."""
-    metadata: Json | None = None
-    extensions: tuple[str, ...] = ()
-
-
-class Chunk(Struct, frozen=True):
-    """Parts of an artifact. Each further chunk of an attempt is appended to the artifact."""
-
-    parts: tuple[Part, ...]
-    artifact_id: str | None = None
-    """None for the default artifact of the run."""
-    name: str | None = None
-    description: str | None = None
-    metadata: Json | None = None
-    last: bool = False
-    """True for the final chunk of the artifact."""
-    extensions: tuple[str, ...] = ()
-    """URIs of the extensions that contributed to the chunk."""
-    append: bool | None = None
-    """True to append to the artifact, False to replace it. With None the first chunk of an attempt replaces."""
-    position: str | None = None
-    """The place in the stream of another server up to which the agent has passed it on. It is stored together with the
-    event, so that another attempt begins there. None: no change."""
-
-
-class Reply(Struct, frozen=True):
-    """A closing message. A quick agent answers a new conversation with it alone, without a task."""
-
-    parts: tuple[Part, ...]
-    metadata: Json | None = None
-    extensions: tuple[str, ...] = ()
-
-
-class Reject(Struct, frozen=True):
-    """A refusal of the task by the agent."""
-
-    parts: tuple[Part, ...]
-    metadata: Json | None = None
-    extensions: tuple[str, ...] = ()
-
-
-Action = Say | Ask | Chunk | Reply | Reject
-_MAKERS = {Say: "status", Ask: "ask", Chunk: "artifact", Reply: "reply", Reject: "reject"}
-"""The method of Run that builds each action."""
-
-
-def plain_text(value: object) -> str:
-    """Return the value as text that UTF-8 can encode, with a question mark for each lone surrogate."""
-    return str(value).encode("utf-8", "replace").decode()
-
-
-class Failure(Exception):
-    """An exception by which an agent fails its task in its own words. The caller reads the text.
-
-    Any other value is taken as `str` gives it, for example `raise Failure(error)`.
-    """
-
-    def __init__(self, text: object, *, reason: object = "") -> None:
-        self.text = plain_text(text)
-        super().__init__(self.text)
-        self.reason = plain_text(reason)
-        """The reason of an error of a2a/errors.py. Languages whose calls wait for the task answer with that error."""
-
-
-class Retry(Failure):
-    """An exception by which an agent asks to be called again, as when a model is overloaded.
-
-    The agent is called again after `after` seconds, or else after its `backoff`, while its `attempts` allow another
-    call. After that the task fails, and the caller reads the text.
-    """
-
-    def __init__(
-        self, text: object = "The agent cannot do it at the moment.", *, after: float | None = None, reason: object = ""
-    ) -> None:
-        super().__init__(text, reason=reason)
-        if after is not None and not (isinstance(after, int | float | Decimal) and 0 <= float(after) < float("inf")):
-            raise ValueError(f"Retry(after=...) takes a number of seconds from 0, not {after!r}")
-        self.after = None if after is None else float(after)
-
-
-class BudgetSpent(Failure):
-    """The exception of `run.spend` once the task has cost more than its budget. The report counts all the same."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text, reason=BudgetExceeded.reason)
-
-
-class Preferences(Struct, frozen=True, omit_defaults=True):
-    """The sender of a message and the preferred form of its answer, stored with the task until the next message."""
-
-    accepts: tuple[str, ...] = ()
-    extensions: tuple[str, ...] = ()
-    caller: Caller | None = None
-    """None in rows of earlier versions."""
-
-    def json(self) -> str:
-        """Return the stored form; empty for no preferences."""
-        return "" if self == NO_PREFERENCES else msgspec.json.encode(self).decode()
-
-
-NO_PREFERENCES = Preferences()
-
-
-def preferences_of(stored: str) -> Preferences:
-    """Return the value of the stored form."""
-    return msgspec.json.decode(stored, type=Preferences) if stored else NO_PREFERENCES
 
 
 class Files(Protocol):
@@ -347,54 +224,3 @@ def _bytes_of(part: Part) -> bytes:
         return part.text.encode()
     what = "a link, which is not followed for you" if part.url is not None else "data: see part.data"
     raise ValueError(f"the part has no bytes here: it is {what}")
-
-
-def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:
-    """Return each value as a part. Raises WrongValue as `part_of` does."""
-    return tuple(part_of(value) for value in content)
-
-
-def part_of(value: Any) -> Part:
-    """Return text, bytes, JSON data or a part as a part. Raises WrongValue for any other type."""
-    match value:
-        case Part():
-            return value
-        case str():
-            return Part(text=value, media_type="text/plain")
-        case bytes():
-            return Part(raw=value, media_type="application/octet-stream")
-        case dict() | list() | int() | float() | bool():
-            return Part(data=value, media_type="application/json")
-        case _:
-            raise wrong_value(value)
-
-
-def action_of(value: Any) -> Action:
-    """Return the action of a yielded or returned value. Raises WrongValue for an action without content, with an
-    invalid part or with an invalid id, and for any other value that is not content."""
-    action = _action_of(value)
-    if not action.parts:
-        raise WrongValue(f"gives run.{_MAKERS[type(action)]}() without content: give it at least one part")
-    if isinstance(action, Chunk) and not isinstance(action.artifact_id, str | None):
-        raise WrongValue(f"gives an artifact whose id is not a string, but of type {type(action.artifact_id).__name__}")
-    check_members(f"run.{_MAKERS[type(action)]}()", action)
-    for part in action.parts:
-        check_part(part)
-    return action
-
-
-def _action_of(value: Any) -> Action:
-    match value:
-        case Say() | Ask() | Chunk() | Reply() | Reject():
-            return value
-        case Artifact():
-            return Chunk(
-                value.parts,
-                artifact_id=value.artifact_id,
-                name=value.name,
-                description=value.description,
-                metadata=value.metadata,
-                extensions=value.extensions,
-            )
-        case _:
-            return Chunk((part_of(value),))

@@ -6,8 +6,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from a2a.actions import Action, Ask, Chunk, Reject, Reply, Say
 from a2a.events import ArtifactAdded, Event, StatusChanged, continues
-from a2a.run import Action, Ask, Chunk, Reject, Reply, Say
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status
 

@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from a2a.acting import act_here
+from a2a.actions import Action, Reply, Say, parts_of
 from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
 from a2a.dialects.json.json_1_0 import encoded_size
@@ -25,7 +26,8 @@ from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
 from a2a.memory import MemoryDoor
 from a2a.money import micros_of
 from a2a.play_memory import PlayMemory
-from a2a.run import Action, Preferences, Reply, Run, Say, parts_of
+from a2a.preferences import Preferences
+from a2a.run import Run
 from a2a.scribe import Scribe, ends_run
 from a2a.spending import Spending
 from a2a.states import INTERRUPTED, TaskState

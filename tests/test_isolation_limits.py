@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from a2a.actions import Chunk
 from a2a.agents import registry
-from a2a.run import Chunk, Failure, Run
+from a2a.failures import Failure
+from a2a.run import Run
 from a2a.types import Part
 from tasks_app.runner import fork_server
 from tasks_app.runner.isolation import Child

@@ -18,7 +18,7 @@ import orjson
 from django.conf import settings
 from msgspec import UNSET, Struct
 
-from a2a.run import Failure, Retry
+from a2a.failures import Failure, Retry
 from a2a.types import Json, Message, Role
 from tasks_app.outbound.bodies import UNCOMPRESSED, pieces_of
 

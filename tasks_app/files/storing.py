@@ -12,9 +12,9 @@ from django.db.models import Sum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.actions import Action
 from a2a.files import id_of, reference, safe_name, safe_type
 from a2a.media import media_type_of
-from a2a.run import Action
 from a2a.types import Part
 from tasks_app import clock
 from tasks_app.database.bridge import bridge

@@ -12,7 +12,7 @@ from a2a.dialects.json.json_1_0 import document, dumps, encode_message, event_do
 from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidParams, Unavailable, UnknownAgent, UnsupportedOperation
 from a2a.events import Event, StatusChanged, TaskCreated, fold
-from a2a.run import Preferences
+from a2a.preferences import Preferences
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status, Task
 from tasks_app import clock

@@ -4,8 +4,8 @@ from a2a.agents import Agent
 from a2a.errors import ContentTypeNotSupported, InvalidParams
 from a2a.extensions import activate
 from a2a.media import media_type_of
+from a2a.preferences import Preferences
 from a2a.requests import SendMessage
-from a2a.run import Preferences
 from a2a.tokens import TOKEN_BYTES, count_tokens
 from tasks_app.callers.access import check_scopes, for_agents
 from tasks_app.operations.operation import Context

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from a2a.agents import registry
 from a2a.errors import Error, InvalidParams, TaskNotFound, Unavailable, UnsupportedOperation
 from a2a.events import MessageAdded
+from a2a.preferences import Preferences
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Preferences
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Status
 from tasks_app import clock

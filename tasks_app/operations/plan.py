@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from a2a.agents import Agent
 from a2a.documents import TaskDocument
+from a2a.preferences import Preferences
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Preferences, Run
+from a2a.run import Run
 from a2a.types import Message
 from tasks_app.database.errands import insist
 from tasks_app.database.rows import FileRow, KeyRow

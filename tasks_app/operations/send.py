@@ -13,8 +13,9 @@ from a2a.acting import arguments
 from a2a.agents import Agent
 from a2a.answers import Answer
 from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable
+from a2a.preferences import Preferences
 from a2a.requests import SendMessage
-from a2a.run import Preferences, Run
+from a2a.run import Run
 from a2a.types import Role
 from tasks_app import clock
 from tasks_app.callers.access import check_right, check_tenant

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from a2a.client import Client, ClientError, errors
-from a2a.run import Failure
+from a2a.failures import Failure
 from a2a.states import TERMINAL
 from tasks_app import clock
 from tasks_app.database.bridge import bridge

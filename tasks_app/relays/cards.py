@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from a2a.agents import AgentDefinitionError, registry
 from a2a.client import ClientError
+from a2a.failures import Failure
 from a2a.media import ANYTHING, is_mode
-from a2a.run import Failure
 from a2a.types import Card, Skill
 from tasks_app import clock
 from tasks_app.database.bridge import bridge

@@ -12,12 +12,14 @@ from contextlib import aclosing, suppress
 from django.conf import settings
 from msgspec.structs import replace
 
+from a2a.actions import Action, Say
 from a2a.client import Client, ClientError, Update
 from a2a.client.errors import InvalidResponse
 from a2a.client.news import news
 from a2a.client.reading import UNDATED
 from a2a.events import ArtifactAdded, StatusChanged
-from a2a.run import Action, Failure, Retry, Run, Say
+from a2a.failures import Failure, Retry
+from a2a.run import Run
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status, Task
 from tasks_app.masking import mask_text

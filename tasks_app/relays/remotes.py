@@ -13,7 +13,7 @@ from django.conf import settings
 from a2a.client import REST, RPC, ApiKey, Bearer, Client, ClientCredentials, Credentials, Retries
 from a2a.client.cards import VERSIONS
 from a2a.client.room import Room
-from a2a.run import Failure
+from a2a.failures import Failure
 from tasks_app.database.outages import persist
 from tasks_app.database.work import DoSlowly
 from tasks_app.models import Relay

@@ -7,10 +7,12 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from a2a.actions import Action, Ask, Chunk, Reject, Reply, Say
 from a2a.client import ClientError, errors
 from a2a.events import ArtifactAdded, StatusChanged
+from a2a.failures import Failure, Retry
 from a2a.files import SCHEME, is_stored
-from a2a.run import Action, Ask, Chunk, Failure, Reject, Reply, Retry, Run, Say
+from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Json, Message, Part, Role
 from tasks_app.masking import mask_text

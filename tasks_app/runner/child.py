@@ -21,9 +21,11 @@ from typing import Any, NoReturn, assert_never
 from msgspec.structs import replace
 
 from a2a.acting import act_here
+from a2a.actions import Action
 from a2a.agents import Agent, registry
+from a2a.failures import Failure, Retry
 from a2a.mistakes import AgentMistake
-from a2a.run import Action, Failure, Retry, Run
+from a2a.run import Run
 from a2a.scribe import ends_run
 from a2a.spending import Spending
 from tasks_app.agent_files import folder

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
+from a2a.failures import Failure, plain_text
 from a2a.mistakes import AgentMistake
-from a2a.run import Failure, plain_text
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.rows import RunRow

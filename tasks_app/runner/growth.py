@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from a2a.events import ArtifactAdded, Event
-from a2a.run import Failure
+from a2a.failures import Failure
 
 
 def check_growth(characters: int, events: int) -> None:

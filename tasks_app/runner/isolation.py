@@ -17,8 +17,10 @@ from typing import assert_never
 import msgspec
 from django.conf import settings
 
+from a2a.actions import Action
+from a2a.failures import Failure, Retry
 from a2a.mistakes import AgentMistake
-from a2a.run import Action, Failure, Retry, Run
+from a2a.run import Run
 from tasks_app.runner.fork_server import CONTEXT, cool_down, start_server, wake_server
 from tasks_app.runner.offspring import kill_offspring, start_of
 from tasks_app.runner.pipe import (

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from a2a.agents import Agent
 from a2a.errors import BudgetExceeded
+from a2a.failures import BudgetSpent
 from a2a.money import Cost, show_usd
-from a2a.run import BudgetSpent
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask, ReserveAgain, TaskRead
 

@@ -10,8 +10,11 @@ import msgspec
 from django.conf import settings
 from msgspec import Struct
 
+from a2a.actions import Action, Ask, Chunk, Reject, Reply, Say
+from a2a.failures import Failure
 from a2a.mistakes import not_json
-from a2a.run import Action, Ask, Chunk, Failure, Preferences, Reject, Reply, Run, Say
+from a2a.preferences import Preferences
+from a2a.run import Run
 from a2a.types import Json, Message
 from tasks_app.memory.entries import Holder
 from tasks_app.memory.runs import holder_of

@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from a2a.acting import GiveNow, act, act_now, arguments, locate
+from a2a.actions import Action
 from a2a.mistakes import WrongValue
-from a2a.run import Action, Run
+from a2a.run import Run
 from a2a.scribe import ends_run
 from tasks_app.runner.isolation import actions_of
 from tasks_app.runner.stopped import Stopped, exception_of

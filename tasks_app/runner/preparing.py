@@ -6,7 +6,8 @@ from django.conf import settings
 from msgspec.structs import replace
 
 from a2a.agents import Agent
-from a2a.run import Run, preferences_of
+from a2a.preferences import preferences_of
+from a2a.run import Run
 from a2a.spending import Spending
 from a2a.types import Message, Task
 from tasks_app.callers.access import owner_for_agents

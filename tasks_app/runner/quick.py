@@ -11,11 +11,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct
 
+from a2a.actions import Action, Reply
 from a2a.agents import registry
 from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.errors import Timeout, Unavailable
 from a2a.events import Event, status_of
-from a2a.run import Action, Reply, Run
+from a2a.run import Run
 from a2a.scribe import Scribe, merge
 from a2a.states import TaskState
 from a2a.types import Message

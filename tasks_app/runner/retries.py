@@ -8,8 +8,8 @@ from msgspec import Struct
 from a2a.agents import Agent, registry
 from a2a.errors import Timeout
 from a2a.events import Event
+from a2a.failures import Failure, Retry
 from a2a.options import TRANSIENT
-from a2a.run import Failure, Retry
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from tasks_app import clock

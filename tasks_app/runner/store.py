@@ -8,7 +8,7 @@ from functools import partial
 
 from django.conf import settings
 
-from a2a.run import Action
+from a2a.actions import Action
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from django.conf import settings
 from msgspec.structs import replace
 
+from a2a.actions import Action, Chunk, Say
 from a2a.dialects.json.json_1_0 import document as document_of
 from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.documents import TaskDocument
 from a2a.events import Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
-from a2a.run import Action, Chunk, Say
 from a2a.scribe import Scribe, ends_run, merge
 from a2a.spending import Spending
 from a2a.states import INTERRUPTED, TaskState

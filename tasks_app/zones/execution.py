@@ -9,7 +9,7 @@ import orjson
 from a2a import errors
 from a2a.client.bodies import check_values
 from a2a.client.errors import InvalidResponse
-from a2a.run import Failure, Retry
+from a2a.failures import Failure, Retry
 from a2a.types import Json
 from tasks_app.masking import mask_text
 from tasks_app.zones.carriers import Carrier, NoAnswer, Untrusted

@@ -12,10 +12,12 @@ import msgspec
 from django.conf import settings
 
 from a2a import errors
+from a2a.actions import Chunk
 from a2a.dialects.zone import MARK
+from a2a.failures import Failure, Retry
 from a2a.files import is_stored
 from a2a.params import write_base64
-from a2a.run import Chunk, Failure, Retry, Run
+from a2a.run import Run
 from a2a.types import Json, Message, Part, Role
 from tasks_app import run_secrets
 from tasks_app.zones.choose_carrier import carrier

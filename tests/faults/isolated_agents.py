@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from a2a.agents import agent
-from a2a.run import Failure, Retry, Run
+from a2a.failures import Failure, Retry
+from a2a.run import Run
 from tests.faults.agents import pipe
 
 

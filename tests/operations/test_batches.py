@@ -24,8 +24,9 @@ from a2a.errors import (
     UnknownAgent,
     UnsupportedOperation,
 )
+from a2a.failures import Failure
 from a2a.requests import CancelTask, GetTask, SendMessage, SubscribeToTask
-from a2a.run import Failure, Run
+from a2a.run import Run
 from a2a.states import TaskState
 from tasks_app.batches.rows import BATCH_AGENT, take_turns
 from tasks_app.callers.access import caller_for

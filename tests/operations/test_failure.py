@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from a2a.agents import agent
-from a2a.run import Failure, Retry, Run
+from a2a.failures import Failure, Retry
+from a2a.run import Run
 from tasks_app import models
 from tests.conftest import Person
 from tests.operations.asking import data, sent, text_of, words

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from a2a.errors import ContentTypeNotSupported, ExtensionSupportRequired, InvalidParams, TaskNotFound
+from a2a.preferences import preferences_of
 from a2a.requests import CancelTask, GetTask, ListTasks, SendMessage, StreamMessage, SubscribeToTask
-from a2a.run import Run, preferences_of
+from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app.models import Task

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from a2a.actions import Chunk, Say
 from a2a.agents import agent
-from a2a.run import Chunk, Run, Say
+from a2a.run import Run
 from a2a.types import Artifact, Part
 from tasks_app.models import Run as Row
 from tests.conftest import Person

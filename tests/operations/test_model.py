@@ -28,11 +28,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from a2a.failures import Retry
 from a2a.requests import (
     GetTask,
     ListTasks,
 )
-from a2a.run import Retry
 from a2a.states import TaskState
 from tasks_app import clock, models
 from tasks_app.database.bridge import bridge

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from a2a.agents import agent
-from a2a.run import Failure, Retry
+from a2a.failures import Failure, Retry
 from a2a.run import Run as Given
 from a2a.states import TaskState
 from a2a.types import Task as Seen

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from a2a.agents import agent
 from a2a.callers import Caller
-from a2a.run import Retry, Run
+from a2a.failures import Retry
+from a2a.run import Run
 from tasks_app.hints import hints
 from tasks_app.models import Task
 from tests.conftest import Person, person, until

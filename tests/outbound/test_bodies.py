@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from a2a.client import bodies as decompressing
-from a2a.run import Retry
+from a2a.failures import Retry
 from tasks_app.agents import llm
 from tasks_app.callers import issuer_keys
 from tasks_app.callers.issuer_keys import FetchFailed

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from a2a.agents import agent
-from a2a.run import Retry, Run
+from a2a.failures import Retry
+from a2a.run import Run
 from a2a.types import Extension, Part, Skill
 from tests.support import filling_agents, phase_agents, zone_agents  # noqa: F401  # registers them
 

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from a2a.agents import agent
-from a2a.run import Failure, Run
+from a2a.failures import Failure
+from a2a.run import Run
 
 
 @agent(listed=False)

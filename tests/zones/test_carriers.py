@@ -14,7 +14,7 @@ from kombu import Queue as BrokerQueue
 
 from a2a import errors
 from a2a.client.bodies import MOST_VALUES
-from a2a.run import Failure, Retry
+from a2a.failures import Failure, Retry
 from tasks_app import models
 from tasks_app.exchanges.recording import recorder
 from tasks_app.zones import execution

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a.run import Failure
+from a2a.failures import Failure
 from tasks_app.outbound import dialling
 from tasks_app.zones import execution
 from tasks_app.zones.carriers import NoAnswer, Untrusted
