@@ -51,8 +51,8 @@ The modules, in an order for reading:
     Other systems   dialects/vapora, adr, zone, acp and sparc; workflows, batches and memory (which SPARC asks for)
                     dialects/discovery (OpenRPC's description of all methods)
     All languages   languages (their list), matrix (every error in every language)
-    Agents          agents, options, run, actions, failures, inbox, drafts, scribe, acting, mistakes, callers,
-                    preferences, spending, money, testing, play_memory (a memory for tests)
+    Agents          agents, definitions, options, run, actions, failures, inbox, drafts, scribe, acting, mistakes,
+                    callers, preferences, spending, money, testing, play_memory (a memory for tests)
     Cards           cards, card_choice (the card for a caller's version), canonical (the bytes that are
                     signed), signatures
     Other agents    client: the languages the other way round, with repetition and resumption

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a.actions import Action, Chunk, action_of, part_of
-from a2a.agents import where
+from a2a.definitions import where
 from a2a.errors import InvalidParams
 from a2a.mismatches import violation
 from a2a.mistakes import AgentMistake, WrongValue, at_raise, at_yield

@@ -1,4 +1,5 @@
-"""Agents: the decorator @agent, and the registry. The argument of an agent, the Run, is in run.py.
+"""Agents: the decorator @agent, and the registry. What a definition must be is in definitions.py, and the argument of
+an agent, the Run, is in run.py.
 
     from a2a import Run, agent
 
@@ -13,29 +14,32 @@ raises a2a.Failure to fail with a sentence for the caller, and a2a.Retry to be c
 caller gets a fixed sentence with a reference.
 """
 
-import difflib
 import inspect
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, TypeVar, Unpack, get_type_hints, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
-from msgspec import NODEFAULT, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
+from a2a.definitions import (
+    AgentDefinitionError,
+    Form,
+    check_options,
+    check_together,
+    complete_skills,
+    form_of,
+    inputs_of,
+    mistake,
+    where,
+)
 from a2a.media import Modes, modes
 from a2a.money import Cost, cost_of
-from a2a.options import NAME, NAME_WORDS, OPTIONS, Options
+from a2a.options import OPTIONS, Options
 from a2a.types import Extension, Json, Message, Privacy, Skill
 from a2a.workflows import Phase
-
-Form = Literal["coroutine", "async generator", "function", "generator"]
-
-
-class AgentDefinitionError(Exception):
-    """A mistake in the definition of an agent. The message begins with its file and line."""
 
 
 class Agent(Struct, frozen=True, kw_only=True):
@@ -196,23 +200,12 @@ def _check_name(new: Agent, table: Mapping[str, Agent]) -> None:
         raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
 
 
-def where(function: Callable[..., Any]) -> str:
-    """Return the file and line of a function's definition."""
-    code = inspect.unwrap(function).__code__
-    return f"{code.co_filename}:{code.co_firstlineno}"
-
-
 def _caller() -> str:
     """Return the file and line of the `@agent` call, for an object that is no function."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_filename == __file__:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "?"
-
-
-def mistake(function: Callable[..., Any], name: str, sentence: str) -> AgentDefinitionError:
-    """Return the error for a mistake in the definition of an agent."""
-    return AgentDefinitionError(f'{where(function)}: agent "{name}": {sentence}')
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -246,18 +239,18 @@ def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 def define(function: Callable[..., Any], options: Json) -> Agent:
     """Return the agent of a function and its options. Raises AgentDefinitionError for an invalid definition."""
     name = options.get("name") or function.__name__.replace("_", "-").lower()
-    _check(function, str(name), options)
+    check_options(function, str(name), options)
     values = {name: options.get(name, option.default) for name, option in OPTIONS.items()}
     doc = inspect.getdoc(function)
     description = values["description"] or (doc.split("\n\n")[0].replace("\n", " ") if doc else "")
     if not description:
         raise mistake(function, name, "needs a docstring or description=, for its card")
-    _check_together(function, name, values)
+    check_together(function, name, values)
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
     values["retry_on"] = tuple(values["retry_on"])
     values["phases"] = tuple(Phase(phase) for phase in values["phases"])
     values["cost"] = None if values["cost"] is None else cost_of(values["cost"])
-    values["skills"] = skills = _skills(name, description, values["skills"])
+    values["skills"] = skills = complete_skills(name, description, values["skills"])
     if values["listed"] and not any(skill.listed for skill in skills):
         raise mistake(function, name, "has no skill that is listed, and a card needs one: set listed=False")
     values["extensions"] = tuple(
@@ -267,98 +260,4 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     # Media types of a skill add to the agent's own (docs/protocol.md#cards).
     values["takes"] = modes([*values["input_modes"], *(mode for skill in skills for mode in skill.input_modes)])
     values["gives"] = modes([*values["output_modes"], *(mode for skill in skills for mode in skill.output_modes)])
-    return Agent(function=function, form=_form(function), inputs=_inputs(function, name), **values)
-
-
-def _check(function: Callable[..., Any], name: str, options: Json) -> None:
-    """Raise AgentDefinitionError for an unknown option or an invalid value."""
-    for option, value in options.items():
-        if option not in OPTIONS:
-            near = difflib.get_close_matches(option, OPTIONS, 1)
-            hint = f"; did you mean {near[0]}=?" if near else f"; there are {', '.join(OPTIONS)}"
-            raise mistake(function, name, f"there is no option {option}={hint}")
-        if not OPTIONS[option].fits(value):
-            raise mistake(function, name, f"{option}= must be {OPTIONS[option].words}, not {value!r}")
-    if not NAME.fullmatch(name):
-        raise mistake(function, name, f"the name must be {NAME_WORDS}; set name=")
-
-
-def _check_together(function: Callable[..., Any], name: str, values: Json) -> None:
-    """Raise AgentDefinitionError for options that contradict each other."""
-    if values["quick"] is True and values["attempts"] != 1:
-        raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
-    if values["quick"] and values["isolation"]:
-        raise mistake(function, name, "quick agents run inside the call: leave quick= or isolation= out")
-    if values["quick"] is True and values["concurrency"]:
-        raise mistake(function, name, "quick agents run inside the call, at once: leave concurrency= out")
-    if values["retry_on"] != OPTIONS["retry_on"].default and values["attempts"] == 1:
-        raise mistake(
-            function, name, "an agent that is tried once is never called again: set attempts=2 or leave retry_on= out"
-        )
-    if values["memory"] is not None and not values["isolation"]:
-        raise mistake(function, name, 'memory= is the limit of a process: it needs isolation="process"')
-
-
-def _skills(name: str, description: str, skills: Any) -> tuple[Skill, ...]:
-    """Return the skills of an agent, complete. The default is one skill with the name of the agent."""
-    return tuple(
-        # Verifiers disagree on whether a signature covers an empty member, so no required member is empty
-        # (docs/protocol.md#signatures).
-        replace(
-            skill,
-            name=skill.name or _title(skill.id),
-            description=skill.description or description,
-            tags=skill.tags or (name,),
-        )
-        if isinstance(skill, Skill)
-        else Skill(id=skill, name=_title(skill), description=description, tags=(name,))
-        for skill in skills or (name,)
-    )
-
-
-def _title(skill: str) -> str:
-    return skill.replace("-", " ").replace("_", " ").capitalize()
-
-
-def _form(function: Callable[..., Any]) -> Form:
-    """Return the form of the outermost function that is more than a plain one. A plain decorator passes on what the
-    function behind it gives, and an async one may have a sync function behind it."""
-    plain = inspect.unwrap(function, stop=lambda layer: _form_of(layer) != "function")
-    return _form_of(plain)
-
-
-def _form_of(function: Callable[..., Any]) -> Form:
-    if inspect.isasyncgenfunction(function):
-        return "async generator"
-    if inspect.iscoroutinefunction(function):
-        return "coroutine"
-    return "generator" if inspect.isgeneratorfunction(function) else "function"
-
-
-def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
-    """Return a struct of the parameters after `run`, or None. Raises AgentDefinitionError."""
-    parameters = list(inspect.signature(function).parameters.values())
-    if not parameters:
-        raise mistake(function, name, f"must take the run as its first parameter: def {function.__name__}(run)")
-    if any(p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD} for p in parameters):
-        raise mistake(function, name, "cannot take *args or **kwargs: name the parameters, they are on the card")
-    if any(p.kind is p.POSITIONAL_ONLY for p in parameters[1:]):
-        raise mistake(
-            function, name, 'gets its inputs by name: move the "/" to directly behind the run, or leave it out'
-        )
-    if len(parameters) == 1:
-        return None
-    try:
-        hints = get_type_hints(function, include_extras=True)  # with the limits of Annotated
-    except NameError as error:
-        raise mistake(function, name, f"a parameter's type is not known: {error}") from None
-    fields = []
-    for parameter in parameters[1:]:
-        default = NODEFAULT if parameter.default is parameter.empty else parameter.default
-        fields.append((parameter.name, hints.get(parameter.name, Any), default))
-    try:
-        inputs = msgspec.defstruct(f"{name}-inputs", fields, kw_only=True, forbid_unknown_fields=True)
-        msgspec.json.schema(inputs)
-    except TypeError as error:
-        raise mistake(function, name, f"a parameter's type cannot come from JSON: {error}") from None
-    return inputs
+    return Agent(function=function, form=form_of(function), inputs=inputs_of(function, name), **values)

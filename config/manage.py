@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, execute_from_command_line
 from django.db import InterfaceError, OperationalError
 
-from a2a.agents import AgentDefinitionError
+from a2a.definitions import AgentDefinitionError
 
 RELOADED = "django-main-thread"
 """The thread in which Django's reloader runs a server."""

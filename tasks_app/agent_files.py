@@ -20,7 +20,8 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a.agents import AgentDefinitionError, registry
+from a2a.agents import registry
+from a2a.definitions import AgentDefinitionError
 from tasks_app.discovery import discover
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import module_loading
 
-from a2a.agents import AgentDefinitionError, registry
+from a2a.agents import registry
+from a2a.definitions import AgentDefinitionError
 
 _MACHINERY = ("<frozen importlib", import_module.__code__.co_filename, module_loading.__file__, __file__)
 """Prefixes of the files that are in every traceback of an import."""

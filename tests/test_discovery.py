@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a.agents import AgentDefinitionError, registry
+from a2a.agents import registry
+from a2a.definitions import AgentDefinitionError
 from tasks_app.discovery import discover, import_agents
 
 AGENT = """from a2a import Run, agent

@@ -14,8 +14,9 @@ import msgspec
 from django.db.models import Q
 from msgspec import Struct
 
-from a2a.agents import AgentDefinitionError, registry
+from a2a.agents import registry
 from a2a.client import ClientError
+from a2a.definitions import AgentDefinitionError
 from a2a.failures import Failure
 from a2a.media import ANYTHING, is_mode
 from a2a.types import Card, Skill

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from a2a.agents import AgentDefinitionError, define, registry
+from a2a.agents import define, registry
 from a2a.answers import CardAnswer
+from a2a.definitions import AgentDefinitionError
 from a2a.dialects import v0_3, v1_0
 from a2a.errors import ExtendedCardNotConfigured, MissingScope, TaskNotFound, UnknownAgent
 from a2a.requests import GetExtendedCard

@@ -9,8 +9,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from a2a.agents import AgentDefinitionError, Registry, agent, define
+from a2a.agents import Registry, agent, define
 from a2a.cards import describe
+from a2a.definitions import AgentDefinitionError
 from a2a.options import OPTIONS, Options
 from a2a.run import Run
 from a2a.types import Extension, Skill

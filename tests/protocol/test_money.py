@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from a2a import BudgetSpent, Failure, Run, agent
-from a2a.agents import AgentDefinitionError, define
+from a2a.agents import define
+from a2a.definitions import AgentDefinitionError
 from a2a.money import MICRO, MOST, Cost, cost_of, micros_of, parse_usd, show_usd
 from a2a.testing import play
 
