@@ -25,8 +25,8 @@ from a2a.dialects.json.json_0_x import (
 from a2a.dialects.json.json_1_0 import decode_task, event_of
 from a2a.dialects.json.members import MAX_PARTS, about_members, extension_members, skill_members
 from a2a.dialects.json.security import typed_form
+from a2a.dialects.params_1_0 import MAX_PAGE
 from a2a.dialects.schemas import answers_0_x as types
-from a2a.dialects.v1_0 import MAX_PAGE
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import (
     Error,

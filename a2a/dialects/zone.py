@@ -12,11 +12,11 @@ from a2a import errors
 from a2a.agents import registry
 from a2a.answers import Answer, Frame, Result
 from a2a.choice import Row, by_method
+from a2a.dialects.cards_1_0 import encode_extended_card
 from a2a.dialects.json.json_1_0 import task_of
 from a2a.dialects.outcomes import error_of, output_of
 from a2a.dialects.schemas import zone as types
 from a2a.dialects.schemas.answers_1_0 import AgentCard
-from a2a.dialects.v1_0 import encode_extended_card
 from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidParams
 from a2a.language import Cell, Column, Language, Method

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from a2a.client import ADR, SPARC, VAPORA, ZONE, Client, ServerError, Timeouts, Update
 from a2a.client.answers import ConfigPage, TaskPage
+from a2a.dialects.cards_1_0 import encode_card
 from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
-from a2a.dialects.v1_0 import DIALECT, encode_card
+from a2a.dialects.v1_0 import DIALECT
 from a2a.dialects.webhooks import encode_flat
 from a2a.events import ArtifactAdded, StatusChanged
 from a2a.requests import Execute, Request, SendMessage, StreamMessage, SubscribeToTask

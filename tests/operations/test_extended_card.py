@@ -7,7 +7,7 @@ import pytest
 from a2a.agents import define, registry
 from a2a.answers import CardAnswer
 from a2a.definitions import AgentDefinitionError
-from a2a.dialects import v0_3, v1_0
+from a2a.dialects import cards_1_0, v0_3
 from a2a.errors import ExtendedCardNotConfigured, MissingScope, TaskNotFound, UnknownAgent
 from a2a.requests import GetExtendedCard
 from a2a.signatures import key_set, new_key, read_keys, verify
@@ -69,8 +69,8 @@ def test_an_agent_has_one_of_its_own_for_those_who_have_its_scopes(owner: Person
 
 
 def test_its_addresses_are_those_it_was_asked_at(owner: Person) -> None:
-    assert urls(v1_0.encode_card(extended(owner).card)) == {f"{ADDRESS}/jsonrpc"}
-    assert urls(v1_0.encode_card(extended(owner, "story").card)) == {f"{ADDRESS}/agents/story/jsonrpc"}
+    assert urls(cards_1_0.encode_card(extended(owner).card)) == {f"{ADDRESS}/jsonrpc"}
+    assert urls(cards_1_0.encode_card(extended(owner, "story").card)) == {f"{ADDRESS}/agents/story/jsonrpc"}
 
 
 def test_without_an_address_of_the_server_there_is_none(owner: Person) -> None:
@@ -85,7 +85,7 @@ def test_another_tenant_is_not_found(owner: Person) -> None:
         extended(owner, tenant="abroad")
 
 
-@pytest.mark.parametrize("shape", [v1_0.encode_card, v0_3.encode_card], ids=["1.0", "0.3"])
+@pytest.mark.parametrize("shape", [cards_1_0.encode_card, v0_3.encode_card], ids=["1.0", "0.3"])
 def test_it_is_signed_as_it_is_for_this_caller(settings: Any, owner: Person, reader: Person, shape: Any) -> None:
     assert extended(owner).sign({"name": "x"}) == {"name": "x"}
     settings.A2A_CARD_KEY = PEM
@@ -99,15 +99,15 @@ def test_it_is_signed_as_it_is_for_this_caller(settings: Any, owner: Person, rea
 def test_it_is_not_signed_for_an_address_that_may_be_made_up(settings: Any, owner: Person) -> None:
     settings.A2A_CARD_KEY = PEM
     answer = ask(owner, GetExtendedCard(address="http://made-up.example"))
-    assert "signatures" not in answer.sign(v1_0.encode_card(answer.card))
+    assert "signatures" not in answer.sign(cards_1_0.encode_card(answer.card))
 
 
 def test_the_public_card_stays_as_it_is(reader: Person) -> None:
     forget_cards()
-    page = cards.public_card("echo", ADDRESS, v1_0.encode_card, whole=True)
+    page = cards.public_card("echo", ADDRESS, cards_1_0.encode_card, whole=True)
     assert page
     extended(reader)
-    assert cards.public_card("echo", ADDRESS, v1_0.encode_card, whole=True) == page
+    assert cards.public_card("echo", ADDRESS, cards_1_0.encode_card, whole=True) == page
     forget_cards()
 
 

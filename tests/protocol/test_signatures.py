@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from a2a.canonical import canonical, signed_members
-from a2a.dialects import v0_3, v1_0
+from a2a.dialects import cards_1_0, v0_3
 from a2a.signatures import ALGORITHMS, BadSignature, UnusableKey, key_set, new_key, read_keys, sign, verify
 from tests.wire.values import CARD
 
@@ -28,7 +28,7 @@ JKU = "https://agent.example.com/.well-known/jwks.json"
 PEM = new_key()
 (KEY,) = read_keys(PEM)
 KEYS = key_set((KEY,))
-SHAPES = pytest.mark.parametrize("shape", [v1_0.encode_card, v0_3.encode_card], ids=["1.0", "0.3"])
+SHAPES = pytest.mark.parametrize("shape", [cards_1_0.encode_card, v0_3.encode_card], ids=["1.0", "0.3"])
 
 
 def wire(value: Any) -> Any:
@@ -131,7 +131,7 @@ def test_a_signed_card_is_believed_as_it_was_signed(algorithm: str, shape: Calla
 
 
 def test_a_signature_of_es256_is_its_two_numbers() -> None:
-    text = sign(v1_0.encode_card(CARD), KEY, JKU)["signatures"][0]["signature"]
+    text = sign(cards_1_0.encode_card(CARD), KEY, JKU)["signatures"][0]["signature"]
     assert len(base64.urlsafe_b64decode(text + "==")) == 64
 
 
@@ -150,14 +150,14 @@ def test_an_altered_card_is_refused(shape: Callable[..., Any]) -> None:
 
 
 def test_members_that_no_signature_covers_are_left_out() -> None:
-    card = wire(sign(v1_0.encode_card(CARD), KEY, JKU))
+    card = wire(sign(cards_1_0.encode_card(CARD), KEY, JKU))
     card["url"] = "https://evil.example"
     card["supportedInterfaces"][0]["proxy"] = "https://evil.example"
-    assert verify(card, KEYS) == wire(v1_0.encode_card(CARD))
+    assert verify(card, KEYS) == wire(cards_1_0.encode_card(CARD))
 
 
 def test_a_card_of_1_0_cannot_be_passed_for_one_of_0_3() -> None:
-    card = wire(sign(v1_0.encode_card(CARD), KEY, JKU))
+    card = wire(sign(cards_1_0.encode_card(CARD), KEY, JKU))
     del card["supportedInterfaces"]
     with pytest.raises(BadSignature):
         verify(card | {"url": "https://evil.example", "protocolVersion": "0.3.0"}, KEYS)
@@ -165,7 +165,7 @@ def test_a_card_of_1_0_cannot_be_passed_for_one_of_0_3() -> None:
 
 def test_one_good_signature_suffices_and_both_keys_do_after_a_rotation() -> None:
     (new,) = read_keys(new_key("EdDSA"))
-    plain = wire(v1_0.encode_card(CARD))
+    plain = wire(cards_1_0.encode_card(CARD))
     old, fresh = (wire(sign(plain, key, JKU))["signatures"][0] for key in (KEY, new))
     both = wire(key_set(read_keys(new_key("EdDSA") + PEM)))
     assert verify(plain | {"signatures": [fresh, {"protected": "!", "signature": "!"}, old]}, both) == plain
@@ -179,7 +179,7 @@ def test_one_good_signature_suffices_and_both_keys_do_after_a_rotation() -> None
 
 
 def forged(header: dict[str, Any], make: Callable[[bytes], bytes]) -> dict[str, Any]:
-    card = wire(v1_0.encode_card(CARD))
+    card = wire(cards_1_0.encode_card(CARD))
     protected = b64(header)
     signed = f"{protected}.{b64(canonical(signed_members(card)))}".encode()
     return card | {"signatures": [{"protected": protected, "signature": b64(make(signed))}]}  # type: ignore[no-any-return]
@@ -245,7 +245,7 @@ def test_the_forger_of_these_tests_can_make_a_good_one() -> None:
 )
 def test_only_a_fitting_key_is_taken(keys: dict[str, Any]) -> None:
     with pytest.raises(BadSignature):
-        verify(wire(sign(v1_0.encode_card(CARD), KEY, JKU)), keys)
+        verify(wire(sign(cards_1_0.encode_card(CARD), KEY, JKU)), keys)
 
 
 def nested(depth: int) -> Any:
@@ -277,7 +277,7 @@ def nested(depth: int) -> Any:
 )
 def test_odd_signatures_are_refused(signatures: Any) -> None:
     with pytest.raises(BadSignature):
-        verify(wire(v1_0.encode_card(CARD)) | {"signatures": signatures}, KEYS)
+        verify(wire(cards_1_0.encode_card(CARD)) | {"signatures": signatures}, KEYS)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_odd_signatures_are_refused(signatures: Any) -> None:
     ids=["deep", "a number too large", "half a character", "a list"],
 )
 def test_odd_cards_are_refused(odd: dict[str, Any]) -> None:
-    card = wire(sign(v1_0.encode_card(CARD), KEY, JKU))
+    card = wire(sign(cards_1_0.encode_card(CARD), KEY, JKU))
     with pytest.raises(BadSignature):
         verify(card | odd, KEYS)
 

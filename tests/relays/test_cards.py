@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from a2a.agents import registry
-from a2a.dialects.v1_0 import encode_card
+from a2a.dialects.cards_1_0 import encode_card
 from a2a.requests import SendMessage
 from a2a.types import Card, Message, Role, Skill
 from tasks_app.callers.access import Caller
