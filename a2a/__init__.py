@@ -47,8 +47,8 @@ The modules, in an order for reading:
                     mismatches (values of a wrong type, in the words of JSON), literals (the values that were allowed),
                     terminals (texts of others, as a terminal may get them)
     Any language    language, params, envelopes, choice (which language a call is in), descriptions
-    A2A             dialects/v1_0 (with params_1_0, cards_1_0 and errors_1_0), v0_3, v0_2 and rest_0_x;
-                    dialects/json (data models)
+    A2A             dialects/v1_0 (with params_1_0, cards_1_0 and errors_1_0), v0_3 (with params_0_x and cards_0_3),
+                    v0_2 and rest_0_x; dialects/json (data models)
     Other systems   dialects/vapora, adr, zone, acp and sparc; workflows, batches and memory (which SPARC asks for)
                     dialects/discovery (OpenRPC's description of all methods)
     All languages   languages (their list), matrix (every error in every language)

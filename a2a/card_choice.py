@@ -5,7 +5,7 @@ from typing import Literal
 
 from a2a import languages
 from a2a.choice import minor
-from a2a.dialects import adr, cards_1_0, v0_2, v0_3, v1_0
+from a2a.dialects import adr, cards_0_3, cards_1_0, v0_2, v1_0
 from a2a.language import Dialect
 from a2a.types import Card, Json
 
@@ -25,14 +25,14 @@ _MEMBERS_OF_0_3 = (
 
 def hybrid_card(card: Card) -> Json:
     """Return the 1.0 card with the members by which clients of 0.3 call the agent (docs/protocol.md#card-of-both)."""
-    new, old = cards_1_0.encode_card(card), v0_3.encode_card(card)
+    new, old = cards_1_0.encode_card(card), cards_0_3.encode_card(card)
     members = {name: old[name] for name in _MEMBERS_OF_0_3 if name in old}
     schemes = {name: scheme | old["securitySchemes"][name] for name, scheme in new.get("securitySchemes", {}).items()}
     return new | members | ({"securitySchemes": schemes} if schemes else {})
 
 
 SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset(
-    {cards_1_0.encode_card, v0_3.encode_card, hybrid_card, adr.encode_card}
+    {cards_1_0.encode_card, cards_0_3.encode_card, hybrid_card, adr.encode_card}
 )
 """Encoders of cards that the server signs (docs/protocol.md#card-of-both, #signatures)."""
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from a2a.answers import Frame
 from a2a.choice import CallError, minor, version_error
-from a2a.dialects import v0_2, v0_3
+from a2a.dialects import params_0_x, v0_2, v0_3
 from a2a.dialects.errors_1_0 import REST_STATUSES, encode_rest_error, reason_of
 from a2a.dialects.json.protobuf_0_x import (
     kind_send,
@@ -47,12 +47,12 @@ _MISSPELT = "/task/{id}/pushNotificationConfigs"
 ROUTES = (
     Route(verb="POST", path="/message:send", method="message/send"),
     Route(verb="POST", path="/message:stream", method="message/stream"),
-    Route(verb="GET", path="/tasks", method="tasks/list", query=v0_3.ListParams),
+    Route(verb="GET", path="/tasks", method="tasks/list", query=params_0_x.ListParams),
     Route(verb="POST", path="/tasks/{id}:cancel", method="tasks/cancel"),
     # The specification says POST in its text and GET in the protobuf (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
-    Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=v0_3.TaskParams),
+    Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=params_0_x.TaskParams),
     Route(verb="POST", path=_CONFIGS, method="tasks/pushNotificationConfig/set", query=ConfigParams),
     Route(verb="POST", path=_MISSPELT, method="tasks/pushNotificationConfig/set", query=ConfigParams),
     Route(verb="GET", path=_CONFIGS, method="tasks/pushNotificationConfig/list"),
@@ -213,8 +213,8 @@ PROTO_CHANGES: Changes = KIND_CHANGES | {
 
 
 KIND_TYPES: Types = {
-    "message/send": (v0_3.SendParams, types.KIND_SEND_RESULT),
-    "message/stream": (v0_3.SendParams, types.KIND_EVENT),
+    "message/send": (params_0_x.SendParams, types.KIND_SEND_RESULT),
+    "message/stream": (params_0_x.SendParams, types.KIND_EVENT),
     "tasks/get": (types.GetParams, answers_0_x.Task),
     "tasks/cancel": (types.TaskParams, answers_0_x.Task),
     "tasks/resubscribe": (types.TaskParams, types.KIND_EVENT),
@@ -225,14 +225,14 @@ PROTO_TYPES: Types = {
     "message/send": (types.SEND, types.SEND_RESULT),
     "message/stream": (types.SEND, types.EVENT),
     "tasks/get": (types.GetParams, types.Task),
-    "tasks/list": (v0_3.ListParams, types.TaskPage),
+    "tasks/list": (params_0_x.ListParams, types.TaskPage),
     "tasks/cancel": (types.TaskParams, types.Task),
     "tasks/resubscribe": (types.TaskParams, types.EVENT),
     "tasks/pushNotificationConfig/set": (types.SET, types.TaskPushNotificationConfig),
     "tasks/pushNotificationConfig/get": (types.ConfigIdParams, types.TaskPushNotificationConfig),
     "tasks/pushNotificationConfig/list": (types.TaskParams, types.PushNotificationConfigPage),
     "tasks/pushNotificationConfig/delete": (types.ConfigIdParams, answers_1_0.Empty),
-    "agent/getAuthenticatedExtendedCard": (v0_3.NoParams, types.AgentCard),
+    "agent/getAuthenticatedExtendedCard": (params_0_x.NoParams, types.AgentCard),
 }
 
 

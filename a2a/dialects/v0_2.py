@@ -4,7 +4,7 @@ import orjson
 from msgspec.structs import replace
 
 from a2a.answers import CardAnswer
-from a2a.dialects import v0_3
+from a2a.dialects import cards_0_3, v0_3
 from a2a.dialects.json.members import skill_members
 from a2a.types import Card, Json
 
@@ -15,7 +15,7 @@ def encode_card(card: Card) -> Json:
     Its protocol version is 0.2.9, as on the cards of agents of that time, although 0.2.9 was never released.
     """
     skills = [skill_members(skill) for skill in card.skills]
-    return v0_3.encode_card(card) | {"protocolVersion": "0.2.9", "skills": skills}
+    return cards_0_3.encode_card(card) | {"protocolVersion": "0.2.9", "skills": skills}
 
 
 def encode_extended_card(answer: CardAnswer) -> bytes:

@@ -11,7 +11,7 @@ from a2a.answers import Description
 from a2a.choice import Endpoint, minor
 from a2a.descriptions.openapi import openapi
 from a2a.descriptions.openrpc import openrpc
-from a2a.dialects.v0_3 import encode_scheme
+from a2a.dialects.cards_0_3 import encode_scheme
 from a2a.languages import Languages
 from a2a.requests import Describe, Request
 from a2a.types import Json

@@ -10,7 +10,7 @@ import pytest
 from a2a.client import REST, RPC, Client, Trust, errors
 from a2a.client.cards import SOCKET, choose, decode_card
 from a2a.client.link import WAYS
-from a2a.dialects import cards_1_0, v0_2, v0_3
+from a2a.dialects import cards_0_3, cards_1_0, v0_2
 from a2a.signatures import key_set, new_key, read_keys, sign
 from a2a.types import SOCKET_BINDING, Json
 from tests.client_library.faulty import FakeClock, Faulty, card, error, faulty, plain, result, serving, task
@@ -24,7 +24,7 @@ def client_of(server: Faulty, fake: FakeClock | None = None, **options: Any) -> 
 
 
 def test_cards_of_every_version_are_decoded() -> None:
-    for encode in (cards_1_0.encode_card, v0_3.encode_card, v0_2.encode_card):
+    for encode in (cards_1_0.encode_card, cards_0_3.encode_card, v0_2.encode_card):
         decoded = decode_card(orjson.loads(orjson.dumps(encode(CARD))))
         assert (decoded.name, decoded.version, decoded.skills[0].id) == (CARD.name, CARD.version, CARD.skills[0].id)
         assert (decoded.streaming, decoded.push_notifications) == (CARD.streaming, CARD.push_notifications)

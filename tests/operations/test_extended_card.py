@@ -7,7 +7,7 @@ import pytest
 from a2a.agents import define, registry
 from a2a.answers import CardAnswer
 from a2a.definitions import AgentDefinitionError
-from a2a.dialects import cards_1_0, v0_3
+from a2a.dialects import cards_0_3, cards_1_0
 from a2a.errors import ExtendedCardNotConfigured, MissingScope, TaskNotFound, UnknownAgent
 from a2a.requests import GetExtendedCard
 from a2a.signatures import key_set, new_key, read_keys, verify
@@ -85,7 +85,7 @@ def test_another_tenant_is_not_found(owner: Person) -> None:
         extended(owner, tenant="abroad")
 
 
-@pytest.mark.parametrize("shape", [cards_1_0.encode_card, v0_3.encode_card], ids=["1.0", "0.3"])
+@pytest.mark.parametrize("shape", [cards_1_0.encode_card, cards_0_3.encode_card], ids=["1.0", "0.3"])
 def test_it_is_signed_as_it_is_for_this_caller(settings: Any, owner: Person, reader: Person, shape: Any) -> None:
     assert extended(owner).sign({"name": "x"}) == {"name": "x"}
     settings.A2A_CARD_KEY = PEM

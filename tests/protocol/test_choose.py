@@ -3,7 +3,7 @@
 import pytest
 
 from a2a.card_choice import CardFile, Form, card_encoder, hybrid_card
-from a2a.dialects import cards_1_0, v0_2, v0_3, v1_0
+from a2a.dialects import cards_0_3, cards_1_0, v0_2, v0_3, v1_0
 from a2a.language import Dialect
 from tests.protocol.speaking import BY_VERSION, choose, refused, wire
 from tests.wire.values import CARD
@@ -141,8 +141,8 @@ def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
         ("1.0", cards_1_0.encode_card),
         ("1.0.1", cards_1_0.encode_card),
         ("1.7", cards_1_0.encode_card),
-        ("0.3", v0_3.encode_card),
-        ("0.3.0", v0_3.encode_card),
+        ("0.3", cards_0_3.encode_card),
+        ("0.3.0", cards_0_3.encode_card),
         ("0.2.9", v0_2.encode_card),
         (None, hybrid_card),
         ("", hybrid_card),
@@ -156,7 +156,7 @@ def test_the_new_path_shows_what_the_header_asks_for(version: str | None, shape:
 
 
 def test_the_hybrid_only_adds_to_the_1_0_card() -> None:
-    hybrid, pure, old = hybrid_card(CARD), cards_1_0.encode_card(CARD), v0_3.encode_card(CARD)
+    hybrid, pure, old = hybrid_card(CARD), cards_1_0.encode_card(CARD), cards_0_3.encode_card(CARD)
     assert {name: hybrid[name] for name in pure if name != "securitySchemes"} == {
         name: pure[name] for name in pure if name != "securitySchemes"
     }

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from a2a.answers import TaskPage
-from a2a.dialects import v0_3
+from a2a.dialects import cards_0_3, v0_3
 from a2a.dialects.json.json_0_x import decode_part, decode_state, encode_part, encode_task
 from a2a.dialects.json.json_1_0 import document, event_document
 from a2a.errors import InvalidParams
@@ -173,7 +173,7 @@ def test_a_list_shows_artifacts_only_if_asked(asked: bool) -> None:
 def test_the_url_of_a_card_is_where_json_rpc_is_spoken() -> None:
     ours = "https://agent.example.com/ws"
     places = (Interface(url=ours, binding="https://example.com/ws", version="0.3"), *CARD.interfaces)
-    card = v0_3.encode_card(Card(name="n", description="d", version="1", skills=(), interfaces=places))
+    card = cards_0_3.encode_card(Card(name="n", description="d", version="1", skills=(), interfaces=places))
     assert (card["url"], card["preferredTransport"]) == ("https://agent.example.com/jsonrpc", "JSONRPC")
     assert [place["transport"] for place in card["additionalInterfaces"]] == [
         "JSONRPC",
@@ -184,6 +184,6 @@ def test_the_url_of_a_card_is_where_json_rpc_is_spoken() -> None:
 
 def test_a_card_without_places_for_0_x_shows_the_ones_it_has() -> None:
     places = (Interface(url="https://a.example", binding="JSONRPC", version="1.0"),)
-    card = v0_3.encode_card(Card(name="n", description="d", version="1", skills=(), interfaces=places))
+    card = cards_0_3.encode_card(Card(name="n", description="d", version="1", skills=(), interfaces=places))
     assert card["url"] == "https://a.example"
     assert "security" not in card

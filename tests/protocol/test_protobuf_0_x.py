@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from a2a.answers import Answer, Frame, Result
-from a2a.dialects import v0_3
+from a2a.dialects import cards_0_3, params_0_x, v0_3
 from a2a.dialects.rest_0_x import KIND, PROTO, PROTO_CHANGES, form_of, wrap
 from a2a.errors import InvalidParams
 from a2a.language import Method
@@ -145,7 +145,7 @@ def test_defaults_that_protobuf_leaves_out_are_what_they_are() -> None:
 def test_a_webhook_of_a_send_is_seen_under_every_name(name: str) -> None:
     seen = proto_send(configuration={name: {"url": "https://example.org"}})
     config = {"configuration": {"pushNotificationConfig": {"url": "https://example.org"}}}
-    same = v0_3.decode_send(SendMessage, KINDLY | config).push_config
+    same = params_0_x.decode_send(SendMessage, KINDLY | config).push_config
     assert same
     # An error about the address has the field name of this JSON.
     assert seen.push_config == replace(same, path="configuration.pushNotification.url")
@@ -370,7 +370,7 @@ def test_the_last_event_is_final_and_what_is_false_is_left_out() -> None:
 
 def test_a_card_can_be_read_as_json_and_as_protobuf_and_is_not_signed() -> None:
     _, after = PROTO_CHANGES["agent/getAuthenticatedExtendedCard"]
-    card = v0_3.encode_card(values.CARD)
+    card = cards_0_3.encode_card(values.CARD)
     shown = after(card | {"signatures": [{"protected": "x", "signature": "y"}]})
     assert {name: value for name, value in shown.items() if name != "securitySchemes"} == {
         name: value for name, value in card.items() if name != "securitySchemes"

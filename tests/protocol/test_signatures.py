@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from a2a.canonical import canonical, signed_members
-from a2a.dialects import cards_1_0, v0_3
+from a2a.dialects import cards_0_3, cards_1_0
 from a2a.signatures import ALGORITHMS, BadSignature, UnusableKey, key_set, new_key, read_keys, sign, verify
 from tests.wire.values import CARD
 
@@ -28,7 +28,7 @@ JKU = "https://agent.example.com/.well-known/jwks.json"
 PEM = new_key()
 (KEY,) = read_keys(PEM)
 KEYS = key_set((KEY,))
-SHAPES = pytest.mark.parametrize("shape", [cards_1_0.encode_card, v0_3.encode_card], ids=["1.0", "0.3"])
+SHAPES = pytest.mark.parametrize("shape", [cards_1_0.encode_card, cards_0_3.encode_card], ids=["1.0", "0.3"])
 
 
 def wire(value: Any) -> Any:

@@ -70,7 +70,7 @@ def _proof(row: Requirement, tests: list[str]) -> str:
 
 LANGUAGES = {
     "A2A 1.0": ("v1_0", "params_1_0", "cards_1_0", "json_1_0", "errors_1_0", "answers_1_0"),
-    "A2A 0.3": ("v0_3", "json_0_x", "answers_0_x"),
+    "A2A 0.3": ("v0_3", "params_0_x", "cards_0_3", "json_0_x", "answers_0_x"),
     "A2A 0.2": ("v0_2",),
     "A2A 0.x over REST": ("rest_0_x", "protobuf_0_x"),
     "ACP": ("acp",),

@@ -13,7 +13,7 @@ import pytest
 from a2a import errors
 from a2a.answers import Frame, Result
 from a2a.card_choice import hybrid_card
-from a2a.dialects import cards_1_0, v0_2, v0_3, v1_0
+from a2a.dialects import cards_0_3, cards_1_0, v0_2, v0_3, v1_0
 from a2a.dialects.json import json_0_x, json_1_0
 from a2a.dialects.json.json_1_0 import document, event_document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
@@ -100,7 +100,7 @@ ERRORS: dict[str, dict[str, errors.Error]] = {
 
 CARDS = {
     "v1_0": {"agent-card": cards_1_0.encode_card, "agent-card.hybrid": hybrid_card},
-    "v0_3": {"agent-card": v0_3.encode_card},
+    "v0_3": {"agent-card": cards_0_3.encode_card},
     "v0_2": {"agent-card": v0_2.encode_card},
 }
 

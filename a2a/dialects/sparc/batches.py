@@ -5,8 +5,9 @@ from typing import Annotated, Any, get_args
 from msgspec import Struct
 
 from a2a.batches import BatchInput, ExecuteBatch, Optimization
-from a2a.dialects import v0_2, v0_3
+from a2a.dialects import v0_2
 from a2a.dialects.json.json_0_x import decode_message
+from a2a.dialects.params_0_x import MessageParams
 from a2a.dialects.schemas import answers_0_x as types
 from a2a.errors import InvalidParams
 from a2a.language import Method
@@ -18,7 +19,7 @@ _NUMBER = Annotated[int | float | None, rule(multipleOf=1, minimum=1)]
 
 
 class ItemParams(Struct):
-    message: v0_3.MessageParams
+    message: MessageParams
 
 
 class ConfigurationParams(Struct, rename="camel"):

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.dialects.params_0_x import ConfigurationParams, MessageParams, decode_send
 from a2a.dialects.schemas import answers_0_x as types
-from a2a.dialects.v0_3 import ConfigurationParams, MessageParams, decode_send, encode_answer
+from a2a.dialects.v0_3 import encode_answer
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.params import check

@@ -8,8 +8,8 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a.answers import Result
 from a2a.dialects.json.json_0_x import STATES, decode_message, encode_artifact
 from a2a.dialects.json.json_1_0 import decode_artifact
+from a2a.dialects.params_0_x import MessageParams
 from a2a.dialects.sparc.sending import MAX_NAME, decode_phase, decode_workflow
-from a2a.dialects.v0_3 import MessageParams
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.params import Text, check, or_empty, rule, write_time
