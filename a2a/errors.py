@@ -31,8 +31,8 @@ Error
 `- Unavailable(retry_after)                         the server is stopping or overloaded
 """
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, TypeVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 MAX_FIELD = 200
 """Characters of a field's path that a message shows. The path may contain names that the caller made up."""
@@ -383,15 +383,3 @@ def _rows(parent: type[Error]) -> Iterator[type[Error]]:
 
 ALL: tuple[type[Error], ...] = tuple(_rows(Error))
 """All errors that have a row in the matrix. Each language has a cell for each."""
-
-Value = TypeVar("Value")
-
-
-def entry(table: Mapping[type[Error], Value], error: Error, what: str) -> Value:
-    """Return the table's value for the row of an error.
-
-    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks.
-    """
-    if error.row not in table:
-        raise LookupError(f"{error.row.__name__} has no {what}: add it to the table")
-    return table[error.row]

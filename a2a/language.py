@@ -1,14 +1,14 @@
 """The parts of a wire language, and the parts that only a dialect of A2A has. A language is a value in its own file."""
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from a2a import sse
 from a2a.answers import Frame, Result
 from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
-from a2a.errors import ContentTypeNotSupported, Error, InvalidParams, entry
+from a2a.errors import ContentTypeNotSupported, Error, InvalidParams
 from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
 from a2a.shared_streams import ChunkDocument
@@ -34,6 +34,17 @@ class Cell(NamedTuple):
 
 Column = dict[type[Error], Cell]
 """The cells of one language. It has a cell for each error of errors.ALL."""
+Value = TypeVar("Value")
+
+
+def entry(table: Mapping[type[Error], Value], error: Error, what: str) -> Value:
+    """Return the table's value for the row of an error.
+
+    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks.
+    """
+    if error.row not in table:
+        raise LookupError(f"{error.row.__name__} has no {what}: add it to the table")
+    return table[error.row]
 
 
 class Method(Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from a2a.envelopes import Envelope, Failure, Id, Member
 from a2a.envelopes.body import read_json
-from a2a.errors import Error, InvalidParams, MethodNotFound, entry
-from a2a.language import Language, Rest, Route
+from a2a.errors import Error, InvalidParams, MethodNotFound
+from a2a.language import Language, Rest, Route, entry
 from a2a.params import camel_names, read_number
 from a2a.types import Json
 

@@ -12,8 +12,8 @@ from a2a.choice import CallError, Endpoint
 from a2a.dialects.errors_1_0 import REST_STATUSES
 from a2a.envelopes import bare
 from a2a.envelopes.bare import NoSuchVerb, Place, form, params_of
-from a2a.errors import InvalidParams, MethodNotFound, entry
-from a2a.language import Language, Rest
+from a2a.errors import InvalidParams, MethodNotFound
+from a2a.language import Language, Rest, entry
 from a2a.languages import ALL
 from a2a.requests import SubscribeToTask
 from tests.protocol.speaking import OLD_REST, REST, WAITS, member

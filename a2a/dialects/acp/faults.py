@@ -14,9 +14,8 @@ from a2a.errors import (
     RateLimited,
     Unauthenticated,
     Unavailable,
-    entry,
 )
-from a2a.language import Cell, Column
+from a2a.language import Cell, Column, entry
 from a2a.mismatches import KINDS
 from a2a.types import Json
 
