@@ -179,7 +179,8 @@ async def _get(url: str) -> Any:
     import httpx  # loaded with the first token: servers with API keys only need no HTTP client
 
     from tasks_app.outbound.bodies import UNCOMPRESSED, read_body
-    from tasks_app.outbound.dialling import Blocked, Unknown, client, target
+    from tasks_app.outbound.dialling import client
+    from tasks_app.outbound.policy import Blocked, Unknown, target
 
     headers = UNCOMPRESSED | {"Accept": "application/json"}
     try:

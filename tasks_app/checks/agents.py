@@ -106,7 +106,7 @@ def check_relays(**_: Any) -> list[CheckMessage]:
     """
     if not settings.A2A_RELAYS:
         return []
-    from tasks_app.outbound.dialling import Blocked, target  # loads the HTTP client
+    from tasks_app.outbound.policy import Blocked, target  # loads httpx
 
     messages: list[CheckMessage] = []
     for name, relay in settings.A2A_RELAYS.items():

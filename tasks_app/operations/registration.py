@@ -18,7 +18,7 @@ from tasks_app.ids import uuid7
 from tasks_app.models import Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 from tasks_app.sealing import seal, site_of
 
 
@@ -29,10 +29,10 @@ async def check_address(config: PushConfig) -> None:
     registers name after name must not find out which of them lead to machines inside.
     """
     try:
-        await Await(lambda: outbound.check(config.url))
-    except (outbound.Unknown, outbound.Inside):
+        await Await(lambda: policy.check(config.url))
+    except (policy.Unknown, policy.Inside):
         return
-    except outbound.Blocked as error:
+    except policy.Blocked as error:
         raise InvalidParams((config.path, str(error))) from None
 
 
@@ -72,7 +72,7 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime, caller: Caller)
         key_id=caller.key_id,
         caller_credential=caller.credential or None,
         evidence_at=now if issued_at is None else datetime.fromtimestamp(issued_at, UTC),
-        host=outbound.target(config.url).host[:255],
+        host=policy.target(config.url).host[:255],
         schemes=" ".join(config.schemes),
         token=_seal_text(config.token),
         secret=seal(secret),

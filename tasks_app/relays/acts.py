@@ -93,7 +93,7 @@ def _credentials_of(wish: Login) -> StoredCredentials:
     if wish.token_url and wish.header:
         raise WrongValue("header", "a header and a token URL exclude each other")
     if wish.token_url:
-        from tasks_app.outbound.dialling import Blocked, target  # loads httpx, which commands that look never need
+        from tasks_app.outbound.policy import Blocked, target  # loads httpx, which commands that look never need
 
         try:
             target(wish.token_url)

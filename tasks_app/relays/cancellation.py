@@ -15,7 +15,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
 from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound.policy import Blocked, Unknown
 from tasks_app.relays import relayed_tasks
 from tasks_app.relays.options import RelayOptions, relays
 from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, guarded_http, open_client

@@ -25,7 +25,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.masking import mask_text
 from tasks_app.models import Relay
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound.policy import Blocked, Unknown
 from tasks_app.relays.options import RelayOptions, relays
 from tasks_app.relays.registration import UNREAD, agent_of
 from tasks_app.relays.remotes import SECONDS, credentials_of, open_client

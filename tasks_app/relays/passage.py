@@ -24,7 +24,7 @@ from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status, Task
 from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound.policy import Blocked, Unknown
 from tasks_app.relays import cancellation, relayed_tasks
 from tasks_app.relays.nudges import nudges_of
 from tasks_app.relays.options import RelayOptions

@@ -17,7 +17,7 @@ from a2a.failures import Failure
 from tasks_app.database.outages import persist
 from tasks_app.database.work import DoSlowly
 from tasks_app.models import Relay
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import dialling, policy
 from tasks_app.relays.credentials import StoredCredentials, open_credentials
 from tasks_app.relays.options import RelayOptions
 from tasks_app.relays.relayed_tasks import WAITER
@@ -83,14 +83,14 @@ def most_bytes() -> int:
 def guarded_http() -> httpx.AsyncClient:
     """Return an HTTP client whose connections and bytes are bounded, and whose addresses are checked."""
     connections = settings.A2A_ASYNC_SLOTS + SPARE
-    http = outbound.client(seconds=SECONDS, connections=connections, most_read=most_bytes())
+    http = dialling.client(seconds=SECONDS, connections=connections, most_read=most_bytes())
     http.event_hooks = {"request": [_check]}
     return http
 
 
 async def _check(request: httpx.Request) -> None:
     """Check the URL of a call: a card may lead to any. Raises Blocked."""
-    outbound.target(str(request.url))
+    policy.target(str(request.url))
 
 
 def open_client(relay: RelayOptions, http: httpx.AsyncClient, credentials: Credentials | None) -> Client:

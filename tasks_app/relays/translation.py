@@ -16,7 +16,7 @@ from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Json, Message, Part, Role
 from tasks_app.masking import mask_text
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound.policy import Blocked, Unknown
 
 _NAMES = uuid.UUID("6f0b6a52-8d0e-5b0f-9a53-3f1d3a4f7c11")
 """The namespace of ids that are derived from ours."""

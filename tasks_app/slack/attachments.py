@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from a2a.params import write_base64
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import dialling, policy
 from tasks_app.outbound.bodies import UNCOMPRESSED, TooLarge, read_body
 from tasks_app.slack.questions import Turn
 from tasks_app.slack.space import MOST_FILES
@@ -83,19 +83,19 @@ async def _fetch(token: str, file: dict[str, Any]) -> bytes:
     if urlsplit(url).hostname not in {FILE_HOST, urlsplit(settings.A2A_SLACK_API).hostname}:
         raise _LeftOut("it is not stored in Slack")
     try:
-        outbound.target(url)
+        policy.target(url)
         async with (
             asyncio.timeout(SECONDS),
-            outbound.client(seconds=10.0, most_read=most + 65_536) as client,
+            dialling.client(seconds=10.0, most_read=most + 65_536) as client,
             client.stream("GET", url, headers=UNCOMPRESSED | {"Authorization": f"Bearer {token}"}) as response,
         ):
             _check(response, str(file.get("mimetype") or ""))
             return await read_body(response, most)
     except TooLarge:
         raise _LeftOut(f"it has more than {_show(most)}") from None
-    except outbound.Blocked:
+    except policy.Blocked:
         raise _LeftOut("it is not stored in Slack") from None
-    except (httpx.HTTPError, outbound.Unknown, TimeoutError) as error:
+    except (httpx.HTTPError, policy.Unknown, TimeoutError) as error:
         raise SlackAway(f"a file: {type(error).__name__}") from None
 
 

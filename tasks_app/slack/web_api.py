@@ -13,7 +13,7 @@ import httpx
 import orjson
 from django.conf import settings
 
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import dialling, policy
 from tasks_app.outbound.bodies import UNCOMPRESSED, read_body
 from tasks_app.slack.pace import Pace
 from tasks_app.slack.space import Space
@@ -78,16 +78,16 @@ class WebApi:
                 raise SlackAway(f"{method}: no answer in time") from None
 
     async def _post(self, token: str, method: str, body: dict[str, Any]) -> dict[str, Any]:
-        client = self.client = self.client or outbound.client(seconds=SECONDS, most_read=MOST_BYTES)
+        client = self.client = self.client or dialling.client(seconds=SECONDS, most_read=MOST_BYTES)
         url = urljoin(settings.A2A_SLACK_API, method)
         try:
-            outbound.target(url)
+            policy.target(url)
             headers = UNCOMPRESSED | {"Authorization": f"Bearer {token}"}
             async with client.stream("POST", url, data=_form(body), headers=headers) as response:
                 content = await read_body(response, MOST_BYTES)
-        except outbound.Blocked as error:
+        except policy.Blocked as error:
             raise SlackAway(f"{method}: A2A_SLACK_API {error}") from None
-        except (httpx.HTTPError, outbound.Unknown) as error:
+        except (httpx.HTTPError, policy.Unknown) as error:
             raise SlackAway(f"{method}: {type(error).__name__}") from None
         return _read(method, response, content)
 

@@ -16,7 +16,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
 from tasks_app.models import Receiver
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 from tasks_app.sealing import Unreadable, url_of
 from tasks_app.webhooks import receivers
 from tasks_app.webhooks.agreement import ALLOWED_ORIGIN, REQUEST_ORIGIN, is_needed, sender_name, site_of
@@ -59,8 +59,8 @@ class Handshakes:
         """
         try:
             url = url_of(lease)
-            target = outbound.target(url)
-        except (Unreadable, outbound.Blocked):
+            target = policy.target(url)
+        except (Unreadable, policy.Blocked):
             return None  # The try itself says why it fails.
         if not is_needed(target.host):
             return None

@@ -9,7 +9,7 @@ from typing import Protocol
 from django.conf import settings
 
 from tasks_app.limits.buckets import DebtBuckets
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import dialling
 
 AT_A_HOST = 8
 """Tries of one owner under way at one host, and at one address. So the slow webhooks of an owner leave slots, and their
@@ -31,7 +31,7 @@ class Postponement(Exception):
         self.seconds = seconds
 
 
-class Exhausted(outbound.Crowded):
+class Exhausted(dialling.Crowded):
     """Raised for an address to which too many bytes were sent. It may have more after `seconds`."""
 
     def __init__(self, seconds: float) -> None:
@@ -102,7 +102,7 @@ class Places:
         """Count a try of so many bytes at the address that it is about to dial. Raises Crowded and Exhausted."""
         place = place_of(number)
         if self.of_owners[lease.owner_id, place] >= AT_A_HOST or self.tries[place] >= max_tries():
-            raise outbound.Crowded
+            raise dialling.Crowded
         if not self.volumes.use(place, size, now):
             raise Exhausted(self.volumes.wait(place, now))
         self.tries[place] += 1

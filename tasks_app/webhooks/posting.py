@@ -15,7 +15,7 @@ from a2a.files import MARK
 from a2a.languages import push_of
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 from tasks_app.sealing import Unreadable, unseal, url_of
 from tasks_app.webhooks.agreement import REQUEST_ORIGIN, is_needed, sender_name
 from tasks_app.webhooks.leases import DeliveryLease
@@ -65,12 +65,12 @@ async def post(client: httpx.AsyncClient, lease: DeliveryLease, body: str, now: 
     """Make one try. Raises Crowded only; all other failures are in the result."""
     try:
         url = url_of(lease)
-        host = outbound.target(url).host
+        host = policy.target(url).host
         body = with_files(body)
         fields = headers(lease, body, now)
         if is_needed(host):
             fields[REQUEST_ORIGIN] = sender_name()  # the same name as in the handshake (section 2.1)
-    except outbound.Blocked as error:
+    except policy.Blocked as error:
         return _refusal(error)
     except Unreadable:
         sentence = "Its secrets cannot be read: SECRET_KEY was changed, and SECRET_KEY_FALLBACKS lacks the former one."
@@ -99,9 +99,9 @@ async def call(
         ):
             result = read(response)
             await _drain(response)
-    except outbound.Blocked as error:
+    except policy.Blocked as error:
         return _refusal(error)
-    except outbound.Unknown as unknown:
+    except policy.Unknown as unknown:
         return TryResult(error=f"The host was not found: {unknown}."[:255])
     except TimeoutError:
         pass
@@ -132,5 +132,5 @@ async def _drain(response: httpx.Response) -> None:
                 break
 
 
-def _refusal(error: outbound.Blocked) -> TryResult:
+def _refusal(error: policy.Blocked) -> TryResult:
     return TryResult(error=f"The address {error}."[:255], hopeless=True)

@@ -27,7 +27,7 @@ from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, Unwanted, seal_addresses
 from tasks_app.hints import DueRows, hints
 from tasks_app.limits.buckets import DebtBuckets
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import dialling
 from tasks_app.outbound.resolving import sending
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.handshake import Handshakes
@@ -183,19 +183,19 @@ class Sender:
         """Meet the receiver, make the body, check the limits, and post. Raises Postponement."""
         client = self.open_client()
         # Each asyncio task has its own context variables, so this applies to this try only.
-        outbound.arrival.set(partial(self.places.enter, lease, 0, began))
+        dialling.arrival.set(partial(self.places.enter, lease, 0, began))
         try:
             refusal = await self.handshakes.meet(client, lease, began)
             return refusal or await self._post(client, lease, began)
         except Exhausted as error:
             raise Postponement(error.seconds, place_limit_reason()) from None
-        except outbound.Crowded:
+        except dialling.Crowded:
             seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
             raise Postponement(seconds, "held back: too many tries are under way at its address") from None
 
     def open_client(self) -> httpx.AsyncClient:
         """Return the client of this sender."""
-        self.client = self.client or outbound.client(seconds=TRY_SECONDS, lookups=sending)
+        self.client = self.client or dialling.client(seconds=TRY_SECONDS, lookups=sending)
         return self.client
 
     async def _post(self, client: httpx.AsyncClient, lease: DeliveryLease, began: datetime) -> TryResult:
@@ -207,10 +207,10 @@ class Sender:
         size = len(body.encode())
         if not self.volumes.use(lease.owner_id, size, began):
             raise Postponement(self.volumes.wait(lease.owner_id, began), leases.byte_limit_reason())
-        outbound.arrival.set(partial(self.places.enter, lease, size, began))
+        dialling.arrival.set(partial(self.places.enter, lease, size, began))
         try:
             return await post(client, lease, body, began)
-        except outbound.Crowded:
+        except dialling.Crowded:
             self.volumes.give_back(lease.owner_id, size, began)
             raise
 

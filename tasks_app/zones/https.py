@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from tasks_app.outbound.bodies import UNCOMPRESSED, read_body
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound.policy import Blocked, Unknown
 from tasks_app.relays.remotes import guarded_http, most_bytes
 from tasks_app.zones.carriers import PATIENCE, SECONDS, NoAnswer, Untrusted
 

@@ -21,7 +21,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log import seal_addresses
 from tasks_app.models import ApiKey, Delivery, Webhook
 from tasks_app.operators.refusals import ActRefused
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 from tasks_app.sealing import has_same_url, site_of, unseal, url_of
 from tasks_app.webhooks import enable, end_webhooks_of, secret_of
 from tasks_app.webhooks.credentials import EXPIRED, REVOKED
@@ -214,7 +214,7 @@ def test_a_name_that_leads_inside_is_registered_like_one_that_is_unknown(
             raise OSError
         return [(2, 1, 6, "", ("10.0.0.7", port))]
 
-    monkeypatch.setattr(outbound, "lookup", lookup)
+    monkeypatch.setattr(policy, "lookup", lookup)
     for number, name in enumerate(("inside.example", "unknown.example")):
         task_id = hooked(owner, f"https://{name}/x", id=f"w{number}")
         assert ask(owner, GetPushConfig(task_id=task_id, id=f"w{number}")).url == f"https://{name}/x"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def production(settings: Any) -> None:
     settings.A2A_OUTBOUND_HOSTS = []
 
 
-def answers(*numbers: str) -> outbound.Answers:
+def answers(*numbers: str) -> policy.Answers:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 0)) for number in numbers]
 
 
@@ -26,11 +26,11 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[list[str]]], list[s
     asked: list[str] = []
 
     def set_to(looks: list[list[str]]) -> list[str]:
-        async def lookup(host: str, port: int, _: Any) -> outbound.Answers:
+        async def lookup(host: str, port: int, _: Any) -> policy.Answers:
             asked.append(host)
             return answers(*(looks.pop(0) if len(looks) > 1 else looks[0]))
 
-        monkeypatch.setattr(outbound, "lookup", lookup)
+        monkeypatch.setattr(policy, "lookup", lookup)
         return asked
 
     return set_to

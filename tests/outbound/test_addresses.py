@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tasks_app.outbound import dialling as outbound
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound import dialling, policy
+from tasks_app.outbound.policy import Blocked, Unknown
 from tests.outbound.listener import PUBLIC, Listener
 
 HOSTILE = [
@@ -57,23 +57,23 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
             port = f":{listener.port}" if "@" not in host[-12:] else ""
             url = f"{scheme}://{host}{port}/hook"
             with pytest.raises((Blocked, Unknown)):
-                await outbound.check(url)
-            async with outbound.client(seconds=2) as client:
+                await policy.check(url)
+            async with dialling.client(seconds=2) as client:
                 # The client refuses too. Its parser may read another host than ours.
                 with pytest.raises((Blocked, Unknown, httpx.InvalidURL, httpx.TransportError, ValueError)):
                     await client.post(url, content=b"{}")
             await asyncio.sleep(0.01)
             return listener.hits
 
-    resolved = outbound.lookup
+    resolved = policy.lookup
 
-    async def lookup(name: str, at: int, lookups: outbound.Lookups) -> outbound.Answers:
+    async def lookup(name: str, at: int, lookups: policy.Lookups) -> policy.Answers:
         # Offline: names that are not of this machine do not exist.
         if name in {"example.org", "a", "-"}:
             raise OSError
         return await resolved(name, at, lookups)
 
-    monkeypatch.setattr(outbound, "lookup", lookup)
+    monkeypatch.setattr(policy, "lookup", lookup)
     assert asyncio.run(story()) == 0
 
 
@@ -106,7 +106,7 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
 )
 def test_an_address_that_may_not_be_says_why(url: str, word: str) -> None:
     with pytest.raises(Blocked) as told:
-        outbound.target(url)
+        policy.target(url)
     assert word in str(told.value)
 
 
@@ -123,4 +123,4 @@ def test_an_address_that_may_not_be_says_why(url: str, word: str) -> None:
     ],
 )
 def test_an_address_of_the_public_network_may_be_called(url: str, host: str, port: int) -> None:
-    assert outbound.target(url) == (host, port)
+    assert policy.target(url) == (host, port)

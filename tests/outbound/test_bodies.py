@@ -13,8 +13,7 @@ from a2a.failures import Retry
 from tasks_app.agents import llm
 from tasks_app.callers import issuer_keys
 from tasks_app.callers.issuer_keys import FetchFailed
-from tasks_app.outbound import bodies
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import bodies, dialling
 from tasks_app.slack.web_api import SlackAway, WebApi
 from tasks_app.zones import https
 from tasks_app.zones.carriers import NoAnswer
@@ -119,7 +118,7 @@ async def test_a_body_that_is_not_what_its_header_says_is_an_error_of_http() -> 
     act = plain(200, b"{}", Content_Encoding="gzip")
     async with (
         faulty(act) as server,
-        outbound.client(seconds=2) as client,
+        dialling.client(seconds=2) as client,
         client.stream("GET", server.url) as answer,
     ):
         with pytest.raises(httpx.DecodingError, match="not compressed as its header says"):

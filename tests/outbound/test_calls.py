@@ -13,7 +13,7 @@ import pytest
 
 from a2a.client import RPC, Client, ClientCredentials, Retries, errors
 from a2a.types import Interface
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import dialling
 from tests.outbound.listener import Listener
 from tests.support.receiver import Reply, receiver
 from tests.support.tls import certificate, server_context
@@ -30,7 +30,7 @@ def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
             for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"):
                 monkeypatch.setenv(name, f"http://127.0.0.1:{listener.port}")
             there.default = Reply(307, {"Location": f"http://127.0.0.1:{listener.port}/"})
-            async with outbound.client(seconds=2) as client:
+            async with dialling.client(seconds=2) as client:
                 response = await client.post(url, content=b"{}")
             return response.status_code, listener.hits
 
@@ -53,7 +53,7 @@ def test_tls_is_about_the_name_although_an_address_is_dialled(
         url = f"https://hooks.internal:{there.server_address[1]}/"
 
         async def story() -> int:
-            async with outbound.client(seconds=2, verify=trusted) as client:
+            async with dialling.client(seconds=2, verify=trusted) as client:
                 return (await client.post(url, content=b"{}")).status_code
 
         if reached:
@@ -83,7 +83,7 @@ def test_an_answer_without_end_is_read_up_to_a_limit(names: Any, settings: Any, 
     async def story() -> None:
         there = await asyncio.start_server(endless, "127.0.0.1", 0, ssl=context if scheme == "https" else None)
         url = f"{scheme}://hooks.internal:{there.sockets[0].getsockname()[1]}/"
-        async with asyncio.timeout(20), outbound.client(seconds=10, verify=trusted) as client:
+        async with asyncio.timeout(20), dialling.client(seconds=10, verify=trusted) as client:
             with pytest.raises(httpx.ReadError, match="too many bytes"):
                 await client.post(url, content=b"{}")
         there.close()
@@ -110,7 +110,7 @@ def test_interim_answers_have_a_limit_of_their_own(names: Any, settings: Any, tm
     async def story() -> None:
         there = await asyncio.start_server(hinting, "127.0.0.1", 0, ssl=context if scheme == "https" else None)
         url = f"{scheme}://hooks.internal:{there.sockets[0].getsockname()[1]}"
-        async with outbound.client(seconds=10, verify=trusted, most_read=1_000_000) as client:
+        async with dialling.client(seconds=10, verify=trusted, most_read=1_000_000) as client:
             assert len((await client.get(f"{url}/few")).content) == 200_000
             with pytest.raises(httpx.ReadError, match="too many bytes"):
                 await client.get(f"{url}/many")
@@ -124,7 +124,7 @@ def test_the_cookies_of_a_receiver_are_sent_to_no_other(names: Any, settings: An
     names([["127.0.0.1"]])
 
     async def story(port: int) -> None:
-        async with outbound.client(seconds=10) as client:
+        async with dialling.client(seconds=10) as client:
             for name in ("one", "two"):
                 await client.post(f"http://{name}.hooks.internal:{port}/", content=b"{}")
             assert not client.cookies
@@ -156,7 +156,7 @@ def test_a_broken_record_of_tls_is_a_lost_connection(
                 pass
 
     async def story(url: str) -> None:
-        async with outbound.client(seconds=10, verify=trusted) as client:
+        async with dialling.client(seconds=10, verify=trusted) as client:
             with pytest.raises(httpx.ReadError, match="TLS: WRONG_VERSION_NUMBER"):
                 await client.post(url, content=b"{}")
         interface = Interface(url=url, binding=RPC, version="1.0")

@@ -14,9 +14,8 @@ import httpx
 import pytest
 import uvloop
 
-from tasks_app.outbound import dialling as outbound
-from tasks_app.outbound import resolving
-from tasks_app.outbound.dialling import Blocked, Unknown
+from tasks_app.outbound import dialling, policy, resolving
+from tasks_app.outbound.policy import Blocked, Unknown
 from tasks_app.relays import remotes
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import ROOT
@@ -30,8 +29,8 @@ def test_a_name_that_changes_its_mind_between_check_and_call_reaches_nothing(nam
         async with Listener() as listener:
             url = f"https://rebinds.example:{listener.port}/"
             asked = names([[PUBLIC], ["127.0.0.1"]])
-            await outbound.check(url)
-            async with outbound.client(seconds=2) as client:
+            await policy.check(url)
+            async with dialling.client(seconds=2) as client:
                 with pytest.raises(Blocked):
                     await client.post(url)
             assert asked == ["rebinds.example"] * 2
@@ -45,13 +44,13 @@ def test_the_answer_that_was_checked_is_the_one_that_is_dialled(names: Any, monk
 
     async def connect(self: Any, host: str, port: int, *_: Any) -> Any:
         dialled.append((host, port))
-        raise outbound.httpcore.ConnectError
+        raise dialling.httpcore.ConnectError
 
     asked = names([[PUBLIC, "2606:2800:21f:cb07::1"], ["127.0.0.1"]])
-    monkeypatch.setattr(outbound.httpcore.AnyIOBackend, "connect_tcp", connect)
+    monkeypatch.setattr(dialling.httpcore.AnyIOBackend, "connect_tcp", connect)
 
     async def story() -> None:
-        async with outbound.client(seconds=2) as client:
+        async with dialling.client(seconds=2) as client:
             with pytest.raises(httpx.ConnectError):
                 await client.post("https://twice.example/")
 
@@ -64,40 +63,40 @@ def test_the_answer_that_was_checked_is_the_one_that_is_dialled(names: Any, monk
 def test_one_answer_that_is_not_allowed_is_enough(names: Any, bad: str) -> None:
     names([[PUBLIC, bad]])
     with pytest.raises(Blocked):
-        asyncio.run(outbound.check("https://mixed.example/"))
+        asyncio.run(policy.check("https://mixed.example/"))
     names([[bad, PUBLIC]])
     with pytest.raises(Blocked):
-        asyncio.run(outbound.check("https://mixed.example/"))
+        asyncio.run(policy.check("https://mixed.example/"))
 
 
 def test_operators_open_names_and_networks(names: Any, settings: Any) -> None:
     names([["10.1.2.3"]])
     settings.A2A_OUTBOUND_HOSTS = ["Hooks.Internal", "10.1.0.0/16", "192.168.7.7", "4000::/16"]
-    assert outbound.target("http://hooks.internal:81/") == ("hooks.internal", 81)
-    asyncio.run(outbound.check("http://hooks.internal/"))
-    asyncio.run(outbound.check("https://else.internal/"))
-    assert outbound.target("http://192.168.7.7/") == ("192.168.7.7", 80)
+    assert policy.target("http://hooks.internal:81/") == ("hooks.internal", 81)
+    asyncio.run(policy.check("http://hooks.internal/"))
+    asyncio.run(policy.check("https://else.internal/"))
+    assert policy.target("http://192.168.7.7/") == ("192.168.7.7", 80)
     with pytest.raises(Blocked):
-        outbound.target("http://else.internal/")
-    asyncio.run(outbound.check("https://[4000::1]/"))
+        policy.target("http://else.internal/")
+    asyncio.run(policy.check("https://[4000::1]/"))
     names([["10.2.2.3"]])
     with pytest.raises(Blocked):
-        asyncio.run(outbound.check("https://else.internal/"))
+        asyncio.run(policy.check("https://else.internal/"))
 
 
 def test_a_name_that_leads_nowhere_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(host: str, port: int, _: Any) -> outbound.Answers:
+    async def nothing(host: str, port: int, _: Any) -> policy.Answers:
         raise socket.gaierror
 
-    async def silence(host: str, port: int, _: Any) -> outbound.Answers:
+    async def silence(host: str, port: int, _: Any) -> policy.Answers:
         await asyncio.Event().wait()
         return []
 
-    monkeypatch.setattr(outbound, "LOOKUP_SECONDS", 0.05)
+    monkeypatch.setattr(policy, "LOOKUP_SECONDS", 0.05)
     for lookup in (nothing, silence):
-        monkeypatch.setattr(outbound, "lookup", lookup)
+        monkeypatch.setattr(policy, "lookup", lookup)
         with pytest.raises(Unknown):
-            asyncio.run(outbound.check("https://nowhere.example/"))
+            asyncio.run(policy.check("https://nowhere.example/"))
 
 
 @pytest.mark.parametrize("loops", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -108,15 +107,15 @@ def test_names_that_hang_hold_up_no_other_name(
 
     async def story() -> None:
         slow = [
-            asyncio.create_task(outbound.resolve(f"{number}.hangs.example", 443, pool))
+            asyncio.create_task(policy.resolve(f"{number}.hangs.example", 443, pool))
             for pool in (resolving.registering, resolving.sending)
             for number in range(40)
         ]
         for _ in slow:
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
         # All slow look-ups still wait.
-        await outbound.check("https://localhost:1024/")
-        assert await outbound.resolve("localhost", 443, resolving.sending)
+        await policy.check("https://localhost:1024/")
+        assert await policy.resolve("localhost", 443, resolving.sending)
         assert not any(task.done() for task in slow)
         for task in slow:
             task.cancel()
@@ -129,12 +128,12 @@ def test_there_is_a_bound_to_names_that_are_looked_up_and_none_to_addresses(hang
     lookups = resolving.Lookups("few", at_once=2)
 
     async def story() -> None:
-        slow = [asyncio.create_task(outbound.resolve(f"{n}.hangs.example", 443, lookups)) for n in range(2)]
+        slow = [asyncio.create_task(policy.resolve(f"{n}.hangs.example", 443, lookups)) for n in range(2)]
         for _ in slow:
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
         with pytest.raises(Unknown):
-            await outbound.resolve("localhost", 443, lookups)
-        assert await outbound.resolve(PUBLIC, 443, lookups) == [PUBLIC]
+            await policy.resolve("localhost", 443, lookups)
+        assert await policy.resolve(PUBLIC, 443, lookups) == [PUBLIC]
         for task in slow:
             task.cancel()
 
@@ -154,14 +153,14 @@ def test_calls_that_look_for_the_same_name_share_a_look_up(monkeypatch: pytest.M
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
     async def story() -> None:
-        slow = [asyncio.create_task(outbound.resolve("slow.example", 443, lookups)) for _ in range(20)]
+        slow = [asyncio.create_task(policy.resolve("slow.example", 443, lookups)) for _ in range(20)]
         assert await asyncio.to_thread(asked.acquire, timeout=20)
-        assert await outbound.resolve("quick.example", 443, lookups) == [PUBLIC]
+        assert await policy.resolve("quick.example", 443, lookups) == [PUBLIC]
         # A caller whose time is up leaves the look-up to the others.
         slow.pop().cancel()
         over.set()
         assert await asyncio.gather(*slow) == [[PUBLIC]] * 19
-        await outbound.resolve("slow.example", 443, lookups)
+        await policy.resolve("slow.example", 443, lookups)
 
     asyncio.run(story())
     assert [asked.acquire(blocking=False) for _ in range(3)] == [True, True, False], (
@@ -187,12 +186,11 @@ def getaddrinfo(*_, **__):
     time.sleep(300)
 
 socket.getaddrinfo = getaddrinfo
-from tasks_app.outbound import dialling as outbound
-from tasks_app.outbound import resolving
-outbound.LOOKUP_SECONDS = 0.1
+from tasks_app.outbound import policy, resolving
+policy.LOOKUP_SECONDS = 0.1
 try:
-    asyncio.run(outbound.check("https://hangs.example/"))
-except outbound.Unknown:
+    asyncio.run(policy.check("https://hangs.example/"))
+except policy.Unknown:
     assert asked.is_set()
     print("leaves")
 """

@@ -11,7 +11,7 @@ from tasks_app import webhooks
 from tasks_app.models import Act, Delivery, Receiver, Webhook
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.refusals import ActRefused
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 from tasks_app.upkeep.deletion import Deletion
 from tasks_app.upkeep.row_kinds import ROW_KINDS
 from tasks_app.webhooks import handshake
@@ -34,10 +34,10 @@ def _demanded(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.A2A_WEBHOOK_HANDSHAKE = True
     settings.A2A_PUBLIC_URL = "https://Tasks.example:8443/a"
 
-    async def lookup(host: str, port: int, _: Any) -> outbound.Answers:
+    async def lookup(host: str, port: int, _: Any) -> policy.Answers:
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(outbound, "lookup", lookup)
+    monkeypatch.setattr(policy, "lookup", lookup)
 
 
 def forget_old(hand: Hand) -> None:

@@ -16,7 +16,7 @@ from tasks_app.event_log import outbox
 from tasks_app.event_log.outbox import END_ADDRESSES
 from tasks_app.limits.buckets import DebtBuckets
 from tasks_app.models import Delivery, Webhook
-from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound import policy
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_limit_reason, place_of
 from tasks_app.webhooks.sending import Sender
@@ -76,10 +76,10 @@ def names(there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Na
         settings.A2A_OUTBOUND_HOSTS = [name.format(number) for number in range(12)]
         numbers = {name.format(number): address.format(number + 1) for number in range(12)}
 
-        async def lookup(host: str, port: int, _: Any) -> outbound.Answers:
+        async def lookup(host: str, port: int, _: Any) -> policy.Answers:
             return [(2, 1, 6, "", (numbers[host], port))]
 
-        monkeypatch.setattr(outbound, "lookup", lookup)
+        monkeypatch.setattr(policy, "lookup", lookup)
         return [f"http://{host}:{there.server_address[1]}" for host in settings.A2A_OUTBOUND_HOSTS]
 
     return given
