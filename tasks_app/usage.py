@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from tasks_app.database.bridge import bridge
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import USAGE, UsageRow
+from tasks_app.database.rows import UsageRow
+from tasks_app.database.tables import USAGE
 from tasks_app.database.work import Work
 
 log = logging.getLogger(__name__)

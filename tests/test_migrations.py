@@ -15,7 +15,7 @@ from django.db.migrations import operations
 from django.db.migrations.state import ProjectState
 from django.db.models.fields import NOT_PROVIDED
 
-from tasks_app.database import rows
+from tasks_app.database import tables
 from tasks_app.database.sql import on_postgres
 from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
 from tasks_app.migrations._texts_last import TEXTS, TextsLast
@@ -119,11 +119,11 @@ def _value(field: Any, owner: Person) -> Any:
             return "1"
 
 
-TABLES = [rows.TASKS, rows.EVENTS, rows.RUNS, rows.WEBHOOKS, rows.DELIVERIES]
+TABLES = [tables.TASKS, tables.EVENTS, tables.RUNS, tables.WEBHOOKS, tables.DELIVERIES]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_rows_and_models_name_the_same_columns_alike(table: rows.Table) -> None:
+def test_rows_and_models_name_the_same_columns_alike(table: tables.Table) -> None:
     (model,) = (model for model in apps.get_app_config("tasks_app").get_models() if model._meta.db_table == table.name)
     columns = {field.attname: field.column for field in model._meta.concrete_fields}
     assert [columns[field] for field in table.fields] == list(table.columns)
@@ -134,7 +134,7 @@ def test_rows_and_models_name_the_same_columns_alike(table: rows.Table) -> None:
 @pytest.mark.storage
 def test_no_row_that_is_written_in_groups_is_in_an_index_for_like() -> None:
     """Django makes one for each text key. These rows are looked up by the whole key, which another index has."""
-    written = {table.name for table in vars(rows).values() if isinstance(table, rows.Table)}
+    written = {table.name for table in vars(tables).values() if isinstance(table, tables.Table)}
     with connection.cursor() as cursor:
         cursor.execute("select tablename from pg_indexes where indexdef like '%_pattern_ops%'")
         assert written & {name for (name,) in cursor.fetchall()} == set()

@@ -21,7 +21,8 @@ from tasks_app.callers import key_form
 from tasks_app.callers.access import digests
 from tasks_app.callers.principals import lock_owners
 from tasks_app.database.bridge import bridge
-from tasks_app.database.rows import AUDIT, AuditRow
+from tasks_app.database.rows import AuditRow
+from tasks_app.database.tables import AUDIT
 from tasks_app.database.work import LOCKED, Do, GroupResult, Work
 from tasks_app.models import SocketTicket
 

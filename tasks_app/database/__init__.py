@@ -1,1 +1,1 @@
-"""The database in groups: work items and lanes, prepared statements, rows, sessions."""
+"""The database in groups: work items and lanes, prepared statements, rows and tables, sessions."""

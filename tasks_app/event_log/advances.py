@@ -12,8 +12,8 @@ from django.db import transaction
 from msgspec import Struct
 
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import RESERVATIONS
 from tasks_app.database.sql import on_postgres
+from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.charged import by_budgets, orphan_rows
 from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new

@@ -7,8 +7,8 @@ from django.db import transaction
 
 from a2a.dialects.json.json_1_0 import dumps
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import EVENTS, as_json
 from tasks_app.database.sql import VISIBLE
+from tasks_app.database.tables import EVENTS, as_json
 from tasks_app.database.work import LOCKED
 from tasks_app.event_log.budgets import settle_ended
 from tasks_app.event_log.changes import (

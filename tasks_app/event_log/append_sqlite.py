@@ -8,8 +8,8 @@ from django.db.backends.utils import CursorWrapper
 
 from tasks_app import clock
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import EVENTS
 from tasks_app.database.sql import VISIBLE, sqlite_time
+from tasks_app.database.tables import EVENTS
 from tasks_app.event_log.changes import (
     NEWER_MESSAGE,
     Appended,

@@ -12,15 +12,6 @@ from a2a.events import Event, status_of
 from a2a.states import TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
 from tasks_app.database.rows import (
-    ACTS,
-    AUDIT,
-    BODIES,
-    EXCHANGES,
-    FILES,
-    KEYS,
-    POSITIONS,
-    RUNS,
-    SECRETS,
     ActRow,
     AuditRow,
     BodyRow,
@@ -32,9 +23,9 @@ from tasks_app.database.rows import (
     Row,
     RunRow,
     SecretRow,
-    Table,
     WebhookRow,
 )
+from tasks_app.database.tables import ACTS, AUDIT, BODIES, EXCHANGES, FILES, KEYS, POSITIONS, RUNS, SECRETS, Table
 from tasks_app.database.work import NotDone
 from tasks_app.event_log.webhooks import put
 from tasks_app.models import Task

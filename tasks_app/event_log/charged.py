@@ -12,8 +12,9 @@ from msgspec import Struct
 from tasks_app import clock
 from tasks_app.database.locks import is_lock_refusal
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import RESERVATIONS, ReservationRow
+from tasks_app.database.rows import ReservationRow
 from tasks_app.database.sql import one_of
+from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.create import Create, KeyTarget, results_of, write_new
 from tasks_app.limits.budgets import Charge, charge_alone, existing, reserve, settle, share_out, wait_briefly

@@ -29,9 +29,10 @@ from a2a.types import Status
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import EVENTS, EventRow, as_json
+from tasks_app.database.rows import EventRow
 from tasks_app.database.sessions import sqlstate
 from tasks_app.database.sql import among, on_postgres, sqlite_time
+from tasks_app.database.tables import EVENTS, as_json
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.changes import event_row
 from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_columns

@@ -11,6 +11,24 @@ from a2a.states import RUNNABLE
 from tasks_app import clock
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import (
+    AuditRow,
+    BodyRow,
+    DeliveryRow,
+    DirectReplyRow,
+    EventRow,
+    ExchangeRow,
+    FileRow,
+    KeyRow,
+    ReservationRow,
+    Row,
+    RunRow,
+    SecretRow,
+    TaskRow,
+    UsageRow,
+    WebhookRow,
+)
+from tasks_app.database.sql import on_postgres, one_of
+from tasks_app.database.tables import (
     AUDIT,
     BODIES,
     DELIVERIES,
@@ -26,25 +44,9 @@ from tasks_app.database.rows import (
     TASKS,
     USAGE,
     WEBHOOKS,
-    AuditRow,
-    BodyRow,
-    DeliveryRow,
-    DirectReplyRow,
-    EventRow,
-    ExchangeRow,
-    FileRow,
-    KeyRow,
-    ReservationRow,
-    Row,
-    RunRow,
-    SecretRow,
     Table,
-    TaskRow,
-    UsageRow,
-    WebhookRow,
     as_json,
 )
-from tasks_app.database.sql import on_postgres, one_of
 from tasks_app.database.work import LOCKED, GroupResult, Locked, Work
 from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.tallies import count_new

@@ -26,8 +26,9 @@ from a2a.notices import EVERYTHING, bits_of
 from a2a.states import QUIET
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow
+from tasks_app.database.rows import DeliveryRow, EventRow, WebhookRow
 from tasks_app.database.sql import on_postgres, sqlite_time
+from tasks_app.database.tables import DELIVERIES
 from tasks_app.event_log.moves import set_state
 from tasks_app.hints import DueRows, hints
 from tasks_app.ids import uuid7

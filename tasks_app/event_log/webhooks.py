@@ -10,8 +10,9 @@ from a2a.dialects.webhook_fields import SIGNING_SCHEME
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
-from tasks_app.database.rows import AUDIT, WEBHOOKS, AuditRow, WebhookRow
+from tasks_app.database.rows import AuditRow, WebhookRow
 from tasks_app.database.sql import VISIBLE
+from tasks_app.database.tables import AUDIT, WEBHOOKS
 from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.moves import set_state
 from tasks_app.event_log.outbox import write_end

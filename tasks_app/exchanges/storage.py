@@ -7,8 +7,9 @@ from typing import Any
 from django.db import transaction
 
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import AUDIT, BODIES, DOUBTFUL_BODIES, DOUBTFUL_EXCHANGES, EXCHANGES, ExchangeRow, as_json
+from tasks_app.database.rows import ExchangeRow
 from tasks_app.database.sql import on_postgres
+from tasks_app.database.tables import AUDIT, BODIES, DOUBTFUL_BODIES, DOUBTFUL_EXCHANGES, EXCHANGES, as_json
 from tasks_app.exchanges.backlog import Halves
 
 _ENDINGS = (

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from a2a.dialects.json.json_1_0 import dumps
-from tasks_app.database.rows import RESERVATIONS, ReservationRow
+from tasks_app.database.rows import ReservationRow
+from tasks_app.database.tables import RESERVATIONS
 from tasks_app.limits.budgets import LOCK_PATIENCE, SETTLE_SQLITE
 from tasks_app.limits.periods import RESETS_AT, SPENT, times
 from tasks_app.models import Budget, Reservation

@@ -17,7 +17,8 @@ from a2a.memory import AttemptOver, DeleteMemory, MemoryDeletion, MemoryDocument
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.callers.access import Caller
-from tasks_app.database.rows import AUDIT, AuditRow
+from tasks_app.database.rows import AuditRow
+from tasks_app.database.tables import AUDIT
 from tasks_app.limits.quotas import quota
 from tasks_app.memory.words import encode, words_of
 from tasks_app.models import MemoryEntry, MemoryUse, Task

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from a2a.errors import ChunkConflict, InvalidParams, SharedStreamClosed, SharedStreamNotFound
 from a2a.shared_streams import MOVES, ChunkRole, SharedStreamState
-from tasks_app.database.rows import AUDIT, AuditRow
+from tasks_app.database.rows import AuditRow
+from tasks_app.database.tables import AUDIT
 from tasks_app.database.work import Do, R
 from tasks_app.hints import Reached, hints
 from tasks_app.limits.caps import check_cap

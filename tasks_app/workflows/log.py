@@ -20,7 +20,8 @@ from a2a.workflows import MAX_CONFIGURATION, Phase, WorkflowState, following, ma
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.callers.permissions import shows
-from tasks_app.database.rows import AUDIT, AuditRow
+from tasks_app.database.rows import AuditRow
+from tasks_app.database.tables import AUDIT
 from tasks_app.ids import uuid7
 from tasks_app.limits.caps import check_cap
 from tasks_app.models import PhaseTask, Task, Workflow

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from a2a.types import Part
-from tasks_app.database.rows import FILES
+from tasks_app.database.tables import FILES
 from tasks_app.doctor import Examination, Finding, examine, files
 from tasks_app.files.storage import path_of, storage
 from tasks_app.files.storing import store_large_parts

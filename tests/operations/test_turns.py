@@ -16,8 +16,8 @@ from a2a.agents import registry
 from a2a.requests import Priority
 from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import TASKS
 from tasks_app.database.sql import on_postgres
+from tasks_app.database.tables import TASKS
 from tasks_app.event_log import Claim, Demand, append_many, claim, create_many, next_after, recover
 from tasks_app.event_log.queue_postgres import in_turns
 from tasks_app.models import Task

@@ -13,7 +13,7 @@ from a2a.run import Run
 from a2a.states import TaskState
 from tasks_app import models, run_secrets
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import SECRETS
+from tasks_app.database.tables import SECRETS
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import IdempotencyKey
 from tasks_app.zones import registration

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from tasks_app import models, run_secrets
 from tasks_app.database.groups import do_group
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import SECRETS
+from tasks_app.database.tables import SECRETS
 from tasks_app.run_secrets import DeleteSecrets
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]

@@ -16,7 +16,7 @@ from a2a.types import Message, Part, Role, Status
 from a2a.types import Task as TaskValue
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.database.rows import DELIVERIES, Table
+from tasks_app.database.tables import DELIVERIES, Table
 from tasks_app.event_log import GROWTH, bodies
 from tasks_app.event_log.bodies import Fold, Folds, MakeBody, body_of
 from tasks_app.models import Delivery, Webhook
