@@ -7,8 +7,9 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.dialects.json.json_1_0 import event_document
 from a2a.documents import EventDocument, TaskDocument
-from a2a.events import Event, status_of
+from a2a.events import Event, StatusChanged, status_of
 from a2a.states import TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
 from tasks_app.database.rows import (
@@ -179,6 +180,12 @@ def event_row(
         exchange_id=exchange_id,
         fence=fence,
     )
+
+
+def working_row(status: Status, task_id: str = "", seq: int = 0, fence: int = 0) -> EventRow:
+    """Return the row of the event "working", which a claim appends."""
+    document = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
+    return event_row(document, now=status.timestamp, actor="runner", fence=fence)
 
 
 def number_events(item: Change, seq: int) -> list[EventRow]:
