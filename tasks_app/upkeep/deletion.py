@@ -12,7 +12,8 @@ from msgspec import Struct
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Do, R, Work
-from tasks_app.upkeep.row_kinds import Portion, RowKind
+from tasks_app.upkeep.portions import Portion
+from tasks_app.upkeep.row_kinds import RowKind
 
 MIN_ROWS, MAX_ROWS = 200, 5000
 """Rows of a step on PostgreSQL. In smaller steps the round trips would take most of the time on a busy machine."""

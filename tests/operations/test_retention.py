@@ -34,9 +34,10 @@ from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.upkeep import deletion
 from tasks_app.upkeep import retention as module
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
+from tasks_app.upkeep.portions import Portion
 from tasks_app.upkeep.processes import confirm_clock, process_row
 from tasks_app.upkeep.retention import LAG_LIMIT, Retention, troubles
-from tasks_app.upkeep.row_kinds import ROW_KINDS, Portion
+from tasks_app.upkeep.row_kinds import ROW_KINDS
 from tests.conftest import Person
 from tests.operations.old_rows import DAY, add_ticket, complete, fill, of, purged
 from tests.operations.rows import forget
