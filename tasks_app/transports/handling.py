@@ -6,15 +6,13 @@ from functools import partial
 
 import orjson
 from django.conf import settings
-from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.answers import Description, Result, TaskPage, outline_of, size_of
+from a2a.answers import Result
 from a2a.choice import CallError
-from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
+from a2a.documents import TaskDocument
 from a2a.envelopes import Wrapping
 from a2a.errors import Error
-from a2a.files import MARK
 from a2a.language import Language, Method
 from a2a.requests import Request
 from a2a.shared_streams import SharedStreamDocument
@@ -22,13 +20,13 @@ from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
-from tasks_app.files import with_links
 from tasks_app.limits.accounts import Holding, account
 from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
-from tasks_app.off_loop import LARGE, off_loop
+from tasks_app.off_loop import LARGE
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, cost_of, perform, wait_on
 from tasks_app.runner.stopped import exception_of
+from tasks_app.transports.answers import Answered, answer, enclose_result, encode_whole, weigh
 from tasks_app.transports.call import Call, Reply, date
 from tasks_app.transports.chunk_streams import ChunkStream
 from tasks_app.transports.drain import take_back_cancellation
@@ -39,16 +37,6 @@ from tasks_app.transports.page_room import PageRoom
 from tasks_app.transports.refusing import leave, take_back_own_cancellation
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer, wait_for_outcome
-
-
-class Answered(Struct, frozen=True):
-    """The whole answer of a call, which is not recorded yet, and whose files are not linked."""
-
-    result: Result
-    payload: Encoded
-    weight: Holding | None
-    """The bytes of the answer in the account of its owner."""
-    headers: dict[str, str]
 
 
 async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection]) -> Reply:
@@ -94,7 +82,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         return replace(reply, error_as_stream=meaning.error_as_stream)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         return _fail(exchange, wrapping, fault(exchange, error), meaning.language, context)
-    return done if isinstance(done, Reply) else await _answer(call, exchange, wrapping, done)
+    return done if isinstance(done, Reply) else await answer(call, exchange, wrapping, done)
 
 
 async def _work(
@@ -111,7 +99,7 @@ async def _work(
         await limits.spend(call.caller, cost)
     if method.request.changes:
         account.check_bodies(call.caller.owner_id)
-    encode = partial(_enclose, wrapping, method)
+    encode = partial(enclose_result, wrapping, method)
     # An answer that may turn out to be an error is not stored with the change.
     exchange.encode = None if language.refusal else encode
     context.spelling = language.spelling
@@ -129,7 +117,7 @@ async def _work(
         return _defer(call, exchange, wrapping, result, language, method, context)
     if language.refusal and (error := language.refusal(result)):
         return _tell_error(exchange, wrapping, error, language, context)
-    payload, weight = await _encode(context, exchange, result, is_owed=method.request.changes)
+    payload, weight = await encode_whole(context, exchange, result, is_owed=method.request.changes)
     return Answered(result, payload, weight, _headers(language, context))
 
 
@@ -165,73 +153,6 @@ async def handle_own(
     return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=None if silent else payload)
 
 
-async def _answer(call: Call, exchange: OpenExchange, wrapping: Wrapping, answered: Answered) -> Reply:
-    """Record the result of a call, and return the reply, which is empty for a notification."""
-    result, payload = answered.result, answered.payload
-    if exchange.answer is None or wrapping.silent:
-        exchange.answer = None
-        exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
-        await _keep(exchange, payload, result, wrapping)
-    recorder.close(exchange)
-    answer = None if wrapping.silent else await _link_files(payload, call)
-    return Reply(
-        request_id=exchange.request_id,
-        wrapping=wrapping,
-        payload=answer,
-        headers=answered.headers,
-        holding=answered.weight,
-    )
-
-
-async def _link_files(payload: Encoded, call: Call) -> Encoded:
-    """Replace references to files in the payload by links."""
-    if isinstance(payload, bytes) and len(payload) <= PIECE and MARK not in payload:
-        return payload
-    return await off_loop(_with_links, payload, call) if len(payload) > LARGE else _with_links(payload, call)
-
-
-def _with_links(payload: Encoded, call: Call) -> Encoded:
-    return with_links(payload, call.address()) if isinstance(payload, Pieces) or MARK in payload else payload
-
-
-async def _encode(
-    context: Context, exchange: OpenExchange, result: Result, *, is_owed: bool
-) -> tuple[Encoded, Holding | None]:
-    """Return the whole answer, and its bytes in the account of the caller if it is large.
-
-    Raises RateLimited and Unavailable for an answer that is not owed. That to a change is never refused here, because
-    what was done must be answered.
-    """
-    if exchange.answer is not None or exchange.encode is None:
-        payload = exchange.answer or b""
-    else:
-        payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
-    if len(payload) <= LARGE and context.weight is None:
-        return payload, None
-    return payload, _weigh(context, len(payload), is_owed=is_owed)
-
-
-async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrapping: Wrapping) -> None:
-    """Record an answer that cannot be derived from the log."""
-    if exchange.row.task_id is not None or wrapping.silent:
-        return
-    if isinstance(result, TaskPage):
-        exchange.keep_list(payload, result)
-    elif isinstance(result, Description):
-        exchange.keep_size(len(payload))
-    elif len(payload) > LARGE and (outline := outline_of(result)) is not None:
-        await off_loop(exchange.keep_outline, outline, len(payload))
-    elif len(payload) > LARGE:
-        await off_loop(exchange.keep, payload)
-    else:
-        exchange.keep(payload)
-
-
-def _enclose(wrapping: Wrapping, method: Method, result: Result) -> Encoded:
-    """Return the whole answer for a result."""
-    return enclose(wrapping.head, method.encode(result), wrapping.tail)
-
-
 async def _perform(
     request: Request, context: Context, stream: Holding | None, start: float, *, may_wait: bool
 ) -> tuple[Result | Follow | Wait, Holding | None]:
@@ -248,29 +169,13 @@ async def _perform(
             result = await wait_on(result, context)
         if isinstance(result, Follow):
             size = result.first.size if isinstance(result.first, TaskDocument) else 0
-            return result, _weigh(context, size, is_owed=request.changes)
+            return result, weigh(context, size, is_owed=request.changes)
         return result, None
     except BaseException:
         # The stream is given back here: an error keeps its traceback alive until garbage is collected.
         if stream:
             stream.release()
         raise
-
-
-def _weigh(context: Context, size: int, *, is_owed: bool) -> Holding | None:
-    """Return the bytes of an answer or a first frame in the account, if they are many and the door sends them.
-
-    The operation may have taken them before. Raises RateLimited and Unavailable for an answer that is not owed.
-    """
-    if size <= LARGE or not context.counts_answer:
-        context.release()
-        return None
-    weight, context.weight = context.weight, None
-    if weight is None:
-        owner_id = context.caller.owner_id
-        return account.hold_owed(owner_id, size) if is_owed else account.hold_body(owner_id, size)
-    weight.shrink(size)
-    return weight
 
 
 def _follow(

@@ -43,7 +43,7 @@ def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iter
     settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
     fresh = Account()
     places = ("process.counting", "operations.send", "operations.follow_up", "operations.operation", "operations.room")
-    for place in (*places, "transports.handling"):
+    for place in (*places, "transports.answers", "transports.handling"):
         monkeypatch.setattr(f"tasks_app.{place}.account", fresh)
     monkeypatch.setattr(census, "last", None)
     census.count()

@@ -21,7 +21,7 @@ from tasks_app.off_loop import LARGE
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context
 from tasks_app.process.connections import COMPLETE
-from tasks_app.transports import bodies, handling, receiving
+from tasks_app.transports import answers, bodies, receiving
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
 from tasks_app.transports.http_replies import with_spaces
@@ -237,10 +237,10 @@ def test_large_answers_are_put_together_and_searched_off_the_loop(
         batch: Any = SimpleNamespace(work=work)
         await receiving.Batch.payload(batch)
         call: Any = None
-        await handling._link_files(MARK + b"x" * size, call)
+        await answers._link_files(MARK + b"x" * size, call)
 
     monkeypatch.setattr(receiving, "_array", noted)
-    monkeypatch.setattr(handling, "_with_links", noted)
+    monkeypatch.setattr(answers, "_with_links", noted)
     asyncio.run(answer())
     assert names == [thread] * 2
 

@@ -8,7 +8,7 @@ import pytest
 from a2a.workflows import WorkflowDocument
 from tasks_app.exchanges.responses import response_text
 from tasks_app.off_loop import off_loop
-from tasks_app.transports import handling
+from tasks_app.transports import answers
 from tests.support.exchanges import recorded
 from tests.transports.exchanges.calls import Post, call, old
 
@@ -45,7 +45,7 @@ def test_a_large_answer_about_a_workflow_is_encoded_off_the_loop_and_recorded_wi
         large.extend(map(type, arguments))
         return await off_loop(function, *arguments)
 
-    monkeypatch.setattr(handling, "off_loop", spy)
+    monkeypatch.setattr(answers, "off_loop", spy)
     wire = old(TEXT, configuration={"sparcPhase": "specification"})
     wire["params"]["metadata"]["workflowId"] = "shop"
     post(wire, path="/sparc")
