@@ -9,7 +9,7 @@ from a2a.requests import GetTask
 from a2a.types import Task
 from tasks_app.batches.rows import take_turns
 from tasks_app.models import Batch
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations.batch_steps import advance
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, shown
 

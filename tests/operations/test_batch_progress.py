@@ -9,8 +9,8 @@ from a2a.states import TaskState
 from tasks_app.batches.results import STEPS, has_news
 from tasks_app.batches.rows import take_turns
 from tasks_app.models import Batch, Event, Task
-from tasks_app.operations import batch_keeper
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations import batch_steps
+from tasks_app.operations.batch_steps import advance
 from tests.conftest import Person, until
 from tests.operations.batching import ended, execute, results
 
@@ -29,7 +29,7 @@ def test_a_batch_reports_its_progress_so_often_at_most_and_at_its_end(size: int)
 def test_a_batch_reports_no_number_twice_when_many_items_end_at_once(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_keeper, "PAGE", 2)
+    monkeypatch.setattr(batch_steps, "PAGE", 2)
     batch = execute(owner, *"abcdefghijkl", max_concurrent=12, batch_size=12)
     Batch.objects.update(due_at="2000-01-01T00:00:00Z")
     (turn,) = take_turns(1, ())

@@ -34,8 +34,8 @@ from tasks_app.callers.rules import Kind, Rule, encode_rules
 from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.limits.rates import Rate
 from tasks_app.models import Batch, BatchItem, Principal, Task
-from tasks_app.operations import Follow, batch_keeper
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations import Follow, batch_items, batch_keeper, batch_steps
+from tasks_app.operations.batch_steps import advance
 from tasks_app.operators.permissions import set_permission
 from tests.conftest import PATIENCE, SLACK, Person, person, until
 from tests.operations.asking import ask, message, sent, shown
@@ -209,14 +209,14 @@ def test_a_batch_of_a_limited_owner_that_gave_its_place_away_ends_soon_when_it_i
 
 def die_before_the_tasks_are_noted(monkeypatch: pytest.MonkeyPatch, *deaths: bool) -> None:
     """Begin with the batch, and die after the items are sent. `deaths` says whether each step after that dies, too."""
-    real, dies = batch_keeper.rows.attach, iter([True, *deaths])
+    real, dies = batch_steps.rows.attach, iter([True, *deaths])
 
     def attach(*values: Any) -> list[str]:
         if next(dies, False):
             raise RuntimeError("the process dies before it has noted the tasks")
         return real(*values)
 
-    monkeypatch.setattr(batch_keeper.rows, "attach", attach)
+    monkeypatch.setattr(batch_steps.rows, "attach", attach)
     Batch.objects.update(due_at="2000-01-01T00:00:00Z")
     (turn,) = take_turns(1, ())
     with pytest.raises(RuntimeError):
@@ -250,12 +250,12 @@ def test_items_that_a_frozen_keeper_sends_after_the_end_of_their_batch_are_cance
     batch = execute(owner, "a", "b", operation="asks")
     Batch.objects.update(due_at="2000-01-01T00:00:00Z")
     (turn,) = take_turns(1, ())
-    progress, items = batch_keeper.rows.look(batch.id), list(BatchItem.objects.order_by("place"))
+    progress, items = batch_steps.rows.look(batch.id), list(BatchItem.objects.order_by("place"))
     ask(owner, CancelTask(id=batch.id))
     drive(batch.id)
-    monkeypatch.setattr(batch_keeper.rows, "next_items", lambda *_: items)
+    monkeypatch.setattr(batch_steps.rows, "next_items", lambda *_: items)
     assert progress
-    async_to_sync(batch_keeper._begin)(turn, progress)
+    async_to_sync(batch_steps._begin)(turn, progress)
     assert sorted(Task.objects.values_list("agent", "state")) == [
         (BATCH_AGENT, "canceled"),
         *[("asks", "canceled")] * 2,
@@ -313,7 +313,7 @@ def test_an_item_that_a_dead_process_has_sent_is_found_without_the_permission(ow
     batch = execute(owner, "a")
     Batch.objects.update(due_at="2000-01-01T00:00:00Z")
     (turn,) = take_turns(1, ())
-    task_id = async_to_sync(batch_keeper._send)(turn, BatchItem.objects.get())
+    task_id = async_to_sync(batch_items.send_item)(turn, BatchItem.objects.get())
     set_permission(Principal.objects.get(pk=owner.caller.owner_id), kind, "form-coroutine", allows=False, by=OPS)
     until(lambda: async_to_sync(advance)(turn) is None, "the batch is over")
     (result,) = results(shown(ask(owner, GetTask(id=batch.id))))

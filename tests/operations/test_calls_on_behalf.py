@@ -35,7 +35,7 @@ from tasks_app.limits.accounts import Account
 from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import Rate
 from tasks_app.models import AgentAnswer, Batch, BatchItem, Task, Workflow
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations.batch_steps import advance
 from tasks_app.operations.conductor import Conductor
 from tasks_app.operations.moderator import Moderator
 from tests.conftest import Person, person, until

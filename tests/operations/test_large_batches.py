@@ -11,7 +11,7 @@ from tasks_app.batches.results import results_of
 from tasks_app.limits.accounts import account
 from tasks_app.models import Batch, BatchItem
 from tasks_app.off_loop import LARGE
-from tasks_app.operations import batch_keeper
+from tasks_app.operations import batch_items
 from tests.conftest import Person
 from tests.operations.asking import sent
 from tests.operations.batching import ended, execute, results
@@ -25,14 +25,14 @@ def test_items_about_large_tasks_begin_as_far_as_the_owner_has_room_for_their_by
 ) -> None:
     given = sent(owner, TEXT, agent="form-coroutine")
     settings.A2A_OWNER_BODY_BYTES = 3 * len(TEXT)  # A task has its message and its result.
-    key, perform, amounts, sizes = ("bodies", owner.caller.owner_id), batch_keeper.perform, set[int](), set[int]()
+    key, perform, amounts, sizes = ("bodies", owner.caller.owner_id), batch_items.perform, set[int](), set[int]()
 
     async def spy(request: Any, context: Any) -> object:
         amounts.add(account.amounts[key])
         sizes.add(context.exchange.request_bytes)
         return await perform(request, context)
 
-    monkeypatch.setattr(batch_keeper, "perform", spy)
+    monkeypatch.setattr(batch_items, "perform", spy)
     batch = execute(owner, *[BatchInput(task_id=given.id)] * 6, "a message", max_concurrent=7)
     (*about, plain) = results(ended(owner, batch.id))
     assert [one["state"] for one in (*about, plain)] == ["completed"] * 7

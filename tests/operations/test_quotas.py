@@ -39,7 +39,7 @@ from tasks_app.models import (
     Workflow,
 )
 from tasks_app.models.exchanges import LARGE_REQUEST
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations.batch_steps import advance
 from tasks_app.upkeep.deletion import Deletion
 from tasks_app.upkeep.quotas import REST, DoInTurn, StoredBytes, stored_bytes
 from tasks_app.upkeep.row_kinds import ROW_KINDS

@@ -10,7 +10,7 @@ from tasks_app.batches.rows import take_turns
 from tasks_app.database.locks import LockRefused
 from tasks_app.event_log import Create
 from tasks_app.models import AgentAnswer, Batch, BatchItem, Task
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations.batch_steps import advance
 from tasks_app.operations.moderator import Moderator
 from tests.conftest import Person
 from tests.operations.batching import ended, execute, results

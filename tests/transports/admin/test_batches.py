@@ -10,7 +10,7 @@ from tasks_app.admin import batches as pages
 from tasks_app.batches.rows import attach, take_turns
 from tasks_app.models import Act, Batch, BatchItem, Principal, Task
 from tasks_app.operations.batch_acts import cancel
-from tasks_app.operations.batch_keeper import advance
+from tasks_app.operations.batch_steps import advance
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.refusals import ActRefused
 from tasks_app.operators.roles import AGENT_OWNER, OPERATOR, VIEWER
