@@ -35,6 +35,7 @@ from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
 from tasks_app.operations.repeat import find_sent
 from tasks_app.operations.workflows import agent_of, settle_ended
+from tasks_app.workflows import leases
 from tasks_app.workflows import log as rows
 
 log = logging.getLogger(__name__)
@@ -70,13 +71,13 @@ class Conductor(Rounds):
 
     def release(self) -> Callable[[], object] | None:
         steps, self.steps = self.steps, []
-        return partial(rows.release, steps) if steps else None
+        return partial(leases.release, steps) if steps else None
 
     async def step(self) -> int:
         """Write the ends of tasks, take the steps that are due, and cancel the tasks of canceled workflows; return how
         many there were of all three."""
         ended = await settle_ended(partial(bridge.ask, patience=LOCK_SECONDS))
-        due = self.steps = await bridge.ask(Do(partial(rows.take_due, AT_ONCE)))
+        due = self.steps = await bridge.ask(Do(partial(leases.take_due, AT_ONCE)))
         limited = set[int]()
         for row in due:
             if row.owner_id not in limited and not await self._take(row):
@@ -98,10 +99,10 @@ class Conductor(Rounds):
         try:
             task_id = await _begin(row)
         except RateLimited as error:
-            await bridge.ask(Do(partial(rows.put_off_owner, row.owner_id, error.retry_after)))
+            await bridge.ask(Do(partial(leases.put_off_owner, row.owner_id, error.retry_after)))
             return False
         except Unavailable as error:
-            await bridge.ask(Do(partial(rows.put_off, row.pk, error.retry_after)))
+            await bridge.ask(Do(partial(leases.put_off, row.pk, error.retry_after)))
         except Error as error:
             await bridge.ask(Do(partial(rows.stop, row.pk, error.message)))
         except Exception:
@@ -124,7 +125,7 @@ async def _begin(row: Workflow) -> str | None:
     Return the task; None if another process may have taken the step.
     """
     phase, caller = Phase(row.phase), caller_of_work(row)
-    tries = await bridge.ask(Do(partial(rows.tries_of, row)))
+    tries = await bridge.ask(Do(partial(leases.tries_of, row)))
     if tries is None:
         return None
     message_id = _message_id(row.pk, phase, tries)

@@ -48,7 +48,7 @@ from tasks_app.upkeep.retention import retention_routine
 from tasks_app.upkeep.routine import Routine
 from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import sender
-from tasks_app.workflows import log as workflows
+from tasks_app.workflows import leases as workflows
 
 log = logging.getLogger(__name__)
 Role = Literal["web", "worker", "child"]

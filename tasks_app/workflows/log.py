@@ -5,7 +5,6 @@ update, so its result belongs to its phase once, however many processes look at 
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
 import orjson
 from django.conf import settings
@@ -30,8 +29,6 @@ REST = 60
 """Seconds after which an owner with too many active workflows may try again."""
 MAX_CONTEXT = 128
 """Characters of the id of a workflow's context."""
-TOGETHER = 1_000
-"""Executions of an owner that are put off together."""
 MAX_TASKS = 10_000
 """Tasks of one workflow. A read of the workflow reads all of them."""
 MAX_RESULT = 1_000_000
@@ -96,7 +93,7 @@ def _with_configuration(row: Workflow, more: Json) -> str:
     return encoded
 
 
-def _rows() -> QuerySet[Workflow]:
+def rows_to_lock() -> QuerySet[Workflow]:
     """Return the rows of workflows, to be locked. They raise an error of the database if another transaction has locked
     one: no lane waits for that."""
     return Workflow.objects.select_for_update(nowait=True)
@@ -107,7 +104,7 @@ def _lock(wish: Wish, caller: Caller) -> Workflow | None:
 
     Raises WorkflowNotFound for one of another address: its tasks and their results are not for this one.
     """
-    row = _rows().filter(owner_id=caller.owner_id, name=wish.name).first()
+    row = rows_to_lock().filter(owner_id=caller.owner_id, name=wish.name).first()
     if row is not None and not shows(caller, wish.address, row.address):
         raise WorkflowNotFound(workflowId=wish.name)
     return row
@@ -184,7 +181,7 @@ def execute(wish: Wish, caller: Caller, *, last: Phase | None, message: str | No
 def add_task(workflow_id: str, phase: Phase, task_id: str, agent: str, *, is_executed: bool = False) -> None:
     """Add a task to a phase, unless it is there. The execution that began it then waits for its end."""
     with transaction.atomic():
-        row = _rows().get(pk=workflow_id)
+        row = rows_to_lock().get(pk=workflow_id)
         values = {"phase": phase.value, "agent": agent, "is_executed": is_executed, "created_at": clock.now()}
         _, is_new = PhaseTask.objects.get_or_create(task_id=task_id, defaults={"workflow": row, **values})
         # A process that was frozen may come late with a task that has ended since: the next one is due then.
@@ -220,7 +217,7 @@ def settle(key: int, state: TaskState, artifacts: str | None) -> bool:
     written already."""
     with transaction.atomic():
         place = PhaseTask.objects.values_list("workflow_id", flat=True).get(pk=key)
-        workflow = _rows().get(pk=place)
+        workflow = rows_to_lock().get(pk=place)
         is_whole = artifacts is not None and len(artifacts) <= MAX_RESULT and state is TaskState.COMPLETED
         change = {"state": state.value, "artifacts": artifacts if is_whole else None, "ended_at": clock.now()}
         if not PhaseTask.objects.filter(pk=key, ended_at__isnull=True).update(**change):
@@ -277,7 +274,7 @@ def _end(workflow: Workflow, state: WorkflowState) -> None:
 def stop(workflow_id: str, reason: str) -> None:
     """Stop the execution of a workflow, with the reason."""
     with transaction.atomic():
-        row = _rows().get(pk=workflow_id)
+        row = rows_to_lock().get(pk=workflow_id)
         _stop(row, reason)
         row.updated_at = clock.now()
         row.save()
@@ -289,7 +286,7 @@ def cancel(workflow_id: str, reason: str) -> tuple[Workflow, Sequence[str]] | No
     Raises PhaseRefused if it has ended.
     """
     with transaction.atomic():
-        row = _rows().filter(pk=workflow_id).first()
+        row = rows_to_lock().filter(pk=workflow_id).first()
         if row is None:
             return None
         if row.state != WorkflowState.ACTIVE:
@@ -299,60 +296,3 @@ def cancel(workflow_id: str, reason: str) -> tuple[Workflow, Sequence[str]] | No
         row.updated_at = clock.now()
         row.save()
         return row, list(row.tasks.filter(ended_at__isnull=True).values_list("task_id", flat=True))
-
-
-def put_off(workflow_id: str, seconds: float) -> None:
-    """Have the next task of an execution wait for that time."""
-    due_at = clock.shared() + timedelta(seconds=seconds)
-    with transaction.atomic():
-        row = _rows().filter(pk=workflow_id, due_at__isnull=False).first()
-        if row is not None:
-            row.due_at = due_at
-            row.save(update_fields=["due_at"])
-
-
-def put_off_owner(owner_id: int, seconds: float) -> None:
-    """Have the next tasks of all executions of an owner wait for that time. A row that another transaction has locked
-    keeps its time, and so does one that is due later: a process may be at work on it."""
-    due_at = clock.shared() + timedelta(seconds=seconds)
-    with transaction.atomic():
-        rows = Workflow.objects.select_for_update(skip_locked=True, no_key=True)
-        rows = rows.filter(owner_id=owner_id, due_at__lt=due_at).order_by("due_at")
-        ids = list(rows.values_list("pk", flat=True)[:TOGETHER])
-        Workflow.objects.filter(pk__in=ids).update(due_at=due_at)
-
-
-def take_due(most: int) -> list[Workflow]:
-    """Take executions whose next task is due, for as long as a lease lasts. A row that another transaction has locked
-    is left for later."""
-    now = clock.shared()
-    with transaction.atomic():
-        rows = Workflow.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
-        rows = rows.filter(due_at__lte=now).order_by("due_at").select_related("owner__tenant")
-        return [row for row in rows[:most] if _take(row, now)]
-
-
-def _take(row: Workflow, now: datetime) -> bool:
-    before, row.due_at = row.due_at, now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
-    return bool(Workflow.objects.filter(pk=row.pk, due_at=before).update(due_at=row.due_at))
-
-
-def tries_of(row: Workflow) -> int | None:
-    """Return how many tasks of its phase executions have seen the end of; None if its step is not this process's any
-    more, because it came so late that another process may have taken the step, or the execution was stopped."""
-    rows = PhaseTask.objects.filter(workflow_id=row.pk, phase=row.phase, is_executed=True)
-    count = rows.filter(ended_at__isnull=False).count()
-    # The look at the lease comes last. While it is this process's, no other has ended a task of the phase.
-    return count if Workflow.objects.filter(pk=row.pk, due_at=row.due_at).exists() else None
-
-
-def release(steps: Sequence[Workflow]) -> None:
-    """Let any process take steps now that this process has taken, and not begun."""
-    for row in steps:
-        Workflow.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=clock.shared())
-
-
-def release_all() -> None:
-    """Make every execution that a process of before had taken due now. Call it at the start of the only process of an
-    installation."""
-    Workflow.objects.filter(due_at__isnull=False).update(due_at=clock.shared())

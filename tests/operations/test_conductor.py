@@ -23,7 +23,7 @@ from tasks_app.operations import Context, perform
 from tasks_app.operations.conductor import Conductor
 from tasks_app.operations.workflow_acts import cancel
 from tasks_app.operators.audit import Operator
-from tasks_app.workflows import log
+from tasks_app.workflows import leases, log
 from tasks_app.workflows.log import Wish
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message
@@ -62,7 +62,7 @@ def test_an_owner_is_put_off_but_no_step_that_a_process_is_at_work_on(owner: Per
         ask(owner, begin)
         due_at = None if seconds is None else now + timedelta(seconds=seconds)
         Workflow.objects.filter(name=name).update(due_at=due_at)
-    log.put_off_owner(owner.caller.owner_id, 5)
+    leases.put_off_owner(owner.caller.owner_id, 5)
     due_at = dict(Workflow.objects.values_list("name", "due_at"))
     assert now + timedelta(seconds=5) <= due_at["due"] < now + timedelta(seconds=30) == due_at["taken"]
     assert due_at["idle"] is None
@@ -112,7 +112,7 @@ def test_a_step_of_a_workflow_that_was_canceled_meanwhile_leaves_no_task_to_run(
 ) -> None:
     """A process may be frozen before it sends the message of a step."""
     ask(owner, ExecuteWorkflow(workflow="w", phase=PHASES[0], message=message()))
-    (row,) = log.take_due(1)
+    (row,) = leases.take_due(1)
 
     async def freeze(*_: object) -> None:
         await asyncio.to_thread(cancel, row.pk, OPERATOR)
@@ -134,8 +134,8 @@ def test_a_step_that_comes_after_its_lease_begins_no_second_task_of_its_phase(ow
 
     async def story() -> None:
         await perform(ExecuteWorkflow(workflow="w", message=message()), Context(caller=owner.caller))
-        (late,) = await bridge.ask(Do(partial(log.take_due, 1)))
-        await bridge.ask(Do(log.release_all))
+        (late,) = await bridge.ask(Do(partial(leases.take_due, 1)))
+        await bridge.ask(Do(leases.release_all))
         other = Conductor()
         async with asyncio.timeout(PATIENCE):
             while await bridge.ask(DoSlowly(Workflow.objects.filter(phase=PHASES[0]).exists)):

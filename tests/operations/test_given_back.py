@@ -19,7 +19,7 @@ from tasks_app.models import AgentAnswer, Batch, Task, Workflow
 from tasks_app.operations import conductor
 from tasks_app.operations.batch_keeper import Keeper
 from tasks_app.operations.moderator import Moderator
-from tasks_app.workflows import log
+from tasks_app.workflows import leases, log
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message
 from tests.operations.batching import execute
@@ -104,7 +104,7 @@ def test_the_step_of_a_workflow_of_a_process_that_ends_is_due_at_once(
 
 def test_a_step_of_a_workflow_that_has_begun_is_not_given_back(owner: Person) -> None:
     ask(owner, ExecuteWorkflow(workflow="w", message=message()))
-    (row,) = log.take_due(1)
+    (row,) = leases.take_due(1)
     log.add_task(row.pk, PHASES[0], "t-1", "specifier", is_executed=True)
-    log.release([row])
+    leases.release([row])
     assert Workflow.objects.get().due_at is None

@@ -13,7 +13,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.conductor import Conductor
-from tasks_app.workflows import log
+from tasks_app.workflows import leases, log
 from tests.conftest import Person, until
 from tests.database.locks import asked_twice, lock_row, needs_row_locks, under_way, waiting_for_locks
 from tests.operations.asking import ask, message
@@ -48,7 +48,7 @@ def test_a_workflow_locked_elsewhere_makes_no_lane_wait(
         "settle": lambda: bridge.do(Do(partial(log.settle, key, TaskState.FAILED, None))),
         "stop": lambda: bridge.do(Do(partial(log.stop, row.pk, "enough"))),
         "cancel": lambda: bridge.do(Do(partial(log.cancel, row.pk, "enough"))),
-        "put off": lambda: bridge.do(Do(partial(log.put_off, row.pk, 1))),
+        "put off": lambda: bridge.do(Do(partial(leases.put_off, row.pk, 1))),
     }
     with lock_row("workflow", "id", row.pk) as let_go, under_way(acts[act]) as results:
         until(told, "it is told to ask again")

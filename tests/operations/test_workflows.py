@@ -42,7 +42,7 @@ from tasks_app.database.work import DoSlowly
 from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations import Context, Follow, perform
 from tasks_app.operations.conductor import Conductor
-from tasks_app.workflows import log
+from tasks_app.workflows import leases, log
 from tasks_app.workflows.log import Wish
 from tests.conftest import PATIENCE, Person, person, until
 from tests.operations.asking import ask, message, shown
@@ -321,7 +321,7 @@ def test_a_step_taken_twice_begins_one_task(
             patch.setattr(log, "add_task", die)
             await Conductor().step()
         assert await bridge.ask(DoSlowly(Task.objects.count)) == 1
-        await bridge.ask(DoSlowly(log.release_all))
+        await bridge.ask(DoSlowly(leases.release_all))
         if agent is not None:
             monkeypatch.setattr("tasks_app.operations.conductor.agent_of", lambda *_: registry.get(agent))
         return await run_to_its_end(owner)
