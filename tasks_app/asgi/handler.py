@@ -26,7 +26,7 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.paths import is_signed
 from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
-from tasks_app.process.connections import CUT, DROP, WHOLE
+from tasks_app.process.asgi_extensions import CUT, DROP, WHOLE
 from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.drain import take_back_cancellation

@@ -12,6 +12,7 @@ import httptools
 from django.conf import settings
 
 from tasks_app.process.answering import LARGE_DIGITS, Answering
+from tasks_app.process.asgi_extensions import COMPLETE, CUT, DROP, WHOLE
 from tasks_app.process.displacing import displace, waiting
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
@@ -34,16 +35,6 @@ LEAST_DESCRIPTORS = 0.125
 """The part of all file descriptors that connections may always take, so that a process with very few still answers."""
 RECEIVE_BUFFER = 32_768
 """Bytes of a connection that the kernel may hold before they are read. Linux doubles the number."""
-COMPLETE = "taskdesk.complete"
-"""An ASGI extension in the scope of a request that has arrived completely: its body can be read without waiting."""
-CUT = "taskdesk.cut"
-"""An ASGI extension: a function that ends the connection of an answer under way."""
-DROP = "taskdesk.drop"
-"""An ASGI extension: a function that drops the rest of the request. Call it when the whole answer has been sent with
-`Connection: close`, in place of the last message."""
-WHOLE = "taskdesk.whole"
-"""An ASGI extension in the scope of a request that has arrived completely: a function that writes the whole answer in
-place of messages to the given `send`, and returns whether it could."""
 SPARE = 16
 """The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
 

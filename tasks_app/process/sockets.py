@@ -11,6 +11,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.limits.accounts import account
+from tasks_app.process.asgi_extensions import SOCKET
 from tasks_app.process.displacing import waiting
 from tasks_app.process.progress import Progress
 
@@ -25,8 +26,6 @@ NO_HANDSHAKE = "This is not a handshake of WebSocket (RFC 6455, 4.1)."
 LATE = "The handshake could not be answered in time. Come again soon."
 INVALID_DATA, POLICY, TRY_AGAIN = 1007, 1008, 1013
 """Close codes (RFC 6455, 7.4.1)."""
-SOCKET = "taskdesk.socket"
-"""An ASGI extension: the connection itself, so that a door can set the owner of its messages."""
 
 
 class Socket(WebSocketsSansIOProtocol):

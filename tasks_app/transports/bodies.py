@@ -6,7 +6,7 @@ from typing import Any
 
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.limits.accounts import account
-from tasks_app.process.connections import COMPLETE
+from tasks_app.process.asgi_extensions import COMPLETE
 from tasks_app.transports.call import SMALL
 from tasks_app.transports.http import Refusal, over_limit, too_large
 

@@ -20,7 +20,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.errors import MAY_PASS
 from tasks_app.database.work import Work
 from tasks_app.limits.accounts import Holding, account
-from tasks_app.process.sockets import SOCKET
+from tasks_app.process.asgi_extensions import SOCKET
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.endings import end_stream
 from tasks_app.transports.frames import END, end_of_stream, text_of, with_parameters

@@ -20,7 +20,7 @@ from tasks_app.limits.accounts import Account
 from tasks_app.off_loop import LARGE
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context
-from tasks_app.process.connections import COMPLETE
+from tasks_app.process.asgi_extensions import COMPLETE
 from tasks_app.transports import answers, bodies, receiving
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal

@@ -8,7 +8,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from tasks_app.process.connections import WHOLE, Connection
+from tasks_app.process.asgi_extensions import WHOLE
+from tasks_app.process.connections import Connection
 from tests.conftest import PATIENCE
 
 HEADERS = [(b"content-type", b"text/plain"), (b"x-name", b"\xe9 and\ttab")]
