@@ -1,8 +1,8 @@
 """Compression of large answers with gzip (RFC 9110, 8.4.1.3) for callers that accept it. Streams and cards are sent
 plain.
 
-It reveals no secret (BREACH). No page of an attacker can make a client repeat a call, because keys are in headers and
-no cookie is read, and answers contain no lasting secret.
+It reveals no secret (BREACH). No page of an attacker can make a client repeat a call, because keys are in headers, and
+a session cookie counts only in requests from pages of this server. See docs/decisions/compression.md.
 """
 
 import zlib

@@ -15,7 +15,10 @@ View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
 def enveloped(name: str) -> View:
-    """Return the view of an endpoint. CSRF does not apply, because a key is required and no cookie is read."""
+    """Return the view of an endpoint.
+
+    Django's check of CSRF does not apply: a session cookie counts only with its CSRF token (callers/sessions.py).
+    """
 
     async def view(request: HttpRequest, agent: str | None = None) -> HttpResponseBase:
         endpoint = languages.ALL.endpoints[name]

@@ -36,7 +36,7 @@ KINDS = frozenset({"application/json", "application/a2a+json"})
 def rest(name: str) -> View:
     """Return the view of an endpoint's routes. Its `path` is the part behind the prefix.
 
-    CSRF does not apply, because no cookie is read.
+    Django's check of CSRF does not apply: a session cookie counts only with its CSRF token (callers/sessions.py).
     """
 
     async def view(
