@@ -91,7 +91,7 @@ class Bridge:
 
     def _waits_of(self, loop: asyncio.AbstractEventLoop) -> Waits:
         # Drop the waits of loops that have ended.
-        self.waits = {other: waits for other, waits in self.waits.items() if not other.is_closed()}
+        self.waits = {other: waits for other, waits in list(self.waits.items()) if not other.is_closed()}
         waits = self.waits[loop] = Waits(loop)
         return waits
 

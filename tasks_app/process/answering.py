@@ -40,6 +40,8 @@ class Answering(HttpToolsProtocol):
     """Drops what still comes after a refusal; None before one."""
     reads_head = False
     """Whether the parser reports the end of a head at this moment, whose request may be answered early."""
+    owed: "asyncio.Future[Whole | None] | None" = None
+    """The last early answer that came, or comes, later than its request."""
     early: Early | None = None
     """Answers the current request without the application, when its body is there. Until then the application has not
     begun."""
@@ -52,10 +54,18 @@ class Answering(HttpToolsProtocol):
         if refuse is not None and (answer := refuse(cycle.scope)) is not None:
             self._refuse_unread(answer, cycle)
             return
-        if self.reads_head and self.refuse_early is not None:
-            self.early = self.refuse_early(cycle.scope)
+        if self.refuse_early is not None:
+            if self.reads_head:
+                self.early = self.refuse_early(cycle.scope)
+            elif not cycle.more_body and (early := self.refuse_early(cycle.scope)) and self.answer_early(early, cycle):
+                return  # A request that waited behind another one is complete.
         if self.early is None:
             super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.owed is not None:
+            self.owed.cancel()
 
     def begin(self) -> None:
         """Let the application answer a request that was not answered early."""
@@ -72,6 +82,7 @@ class Answering(HttpToolsProtocol):
             return False
         self.early = None
         if isinstance(answer, asyncio.Future):
+            self.owed = answer
             answer.add_done_callback(partial(self._answer_after, cycle))
         else:
             self._write_whole(answer, cycle)

@@ -160,6 +160,8 @@ class Connection(Answering):
             # so reading stops: the rest stays in the kernel's buffers until the client has to wait as well.
             self.pending += data
             self.flow.pause_reading()
+            # uvicorn reads on for each wait for a departure, once in KEY_SECONDS, and each time there would be more.
+            self.flow.read_paused = len(self.pending) <= MAX_UNREAD
             return
         # On a kept connection the deadline of a head starts with its first byte, whether or not it is a request.
         if self.head_since is None and not self.reading_message:
@@ -295,11 +297,17 @@ class Connection(Answering):
     # ------------------------------------------------------------------ what is answered
 
     def drop(self) -> None:
+        self._allow_reading()
         self.head_since = None
         super().drop()
         self._note_wait()
 
+    def _allow_reading(self) -> None:
+        """Have uvicorn know again of a pause that data_received() has hidden from it, so that it can end the pause."""
+        self.flow.read_paused = self.flow.read_paused or len(self.pending) > MAX_UNREAD
+
     def on_response_complete(self) -> None:
+        self._allow_reading()
         super().on_response_complete()
         self._note_wait()
         if self.pending and not self.transport.is_closing():

@@ -17,6 +17,8 @@ GROUP_SECONDS = 0.01
 """Seconds for which a group collects calls."""
 MOST = 500
 """Calls of a group. A full one is examined at once."""
+MOST_WAITING = 2_000
+"""Calls that wait for the next groups. The application answers those that come then."""
 
 T = TypeVar("T")
 Digests = tuple[str, ...]
@@ -40,44 +42,63 @@ class Doubt(NamedTuple, Generic[T]):
 
 
 class Doubts(Generic[T]):
-    """The groups of one kind of credential, on the loop of this process."""
+    """The calls of one kind of credential, on the loop of this process. One group is examined at a time, while the next
+    one collects."""
 
     def __init__(self, examine: Callable[[Sequence[T]], Awaitable[Sequence[bool]]]) -> None:
         self.examine = examine
         """Returns which credentials of a group are wrong."""
-        self.doubts: list[Doubt[T]] = []
-        """The calls of the group that collects now."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.waiting: list[Doubt[T]] = []
+        """The calls of the next group."""
         self.timer: asyncio.TimerHandle | None = None
-        self.tasks: set[asyncio.Task[None]] = set()
+        """Begins the next group."""
+        self.group: asyncio.Task[None] | None = None
+        """The group that is examined."""
 
-    def add(self, evidence: T, refuse: Callable[[], Whole | None]) -> "asyncio.Future[Whole | None]":
-        """Return a future of the refusal, whose result is None for a credential that is not wrong."""
+    def add(self, evidence: T, refuse: Callable[[], Whole | None]) -> "asyncio.Future[Whole | None] | None":
+        """Return a future of the refusal, whose result is None for a credential that is not wrong; None if too many
+        calls wait. Cancel the future of a call whose client has left."""
         loop = asyncio.get_running_loop()
+        if loop is not self.loop:
+            self.loop, self.waiting, self.timer, self.group = loop, [], None, None
+        if len(self.waiting) >= MOST_WAITING:
+            return None
         doubt = Doubt(evidence, refuse, loop.create_future())
-        self.doubts.append(doubt)
-        if self.timer is None:
-            self.timer = loop.call_later(GROUP_SECONDS, self._settle_group)
-        elif len(self.doubts) >= MOST:
-            self.timer.cancel()
-            self._settle_group()
+        self.waiting.append(doubt)
+        if self.group is None:
+            if self.timer is None:
+                self.timer = loop.call_later(GROUP_SECONDS, self._begin)
+            elif len(self.waiting) >= MOST:
+                self.timer.cancel()
+                self._begin()
         return doubt.answer
 
-    def _settle_group(self) -> None:
-        doubts, self.doubts, self.timer = self.doubts, [], None
-        task = asyncio.ensure_future(self._settle(doubts))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def _begin(self) -> None:
+        doubts, self.waiting, self.timer = self.waiting[:MOST], self.waiting[MOST:], None
+        self.group = asyncio.ensure_future(self._settle([doubt for doubt in doubts if not doubt.answer.done()]))
+        self.group.add_done_callback(self._end)
+
+    def _end(self, group: "asyncio.Task[None]") -> None:
+        if group is self.group and self.loop is not None:
+            self.group = None
+            if self.waiting:
+                self.timer = self.loop.call_later(GROUP_SECONDS, self._begin)
 
     async def _settle(self, doubts: Sequence[Doubt[T]]) -> None:
-        """Examine the credentials, and refuse the calls with wrong ones."""
-        wrong: Sequence[bool] = [False] * len(doubts)
+        """Examine the credentials, and refuse the calls with wrong ones. The application answers all others, also if
+        anything fails here."""
         try:
             wrong = await self.examine([doubt.evidence for doubt in doubts])
+            for doubt, is_wrong in zip(doubts, wrong, strict=True):
+                if is_wrong and not doubt.answer.done():
+                    doubt.answer.set_result(doubt.refuse())
         except Exception as error:  # noqa: BLE001  # the database may be away; the application says so to each caller
             log.warning("the credentials of %d calls could not be examined together: %s", len(doubts), error)
-        for doubt, is_wrong in zip(doubts, wrong, strict=True):
-            if not doubt.answer.done():
-                doubt.answer.set_result(doubt.refuse() if is_wrong else None)
+        finally:
+            for doubt in doubts:
+                if not doubt.answer.done():
+                    doubt.answer.set_result(None)
 
 
 async def find_unknown(keys: Sequence[Digests]) -> list[bool]:

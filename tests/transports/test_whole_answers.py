@@ -1,16 +1,12 @@
 """Whole answers, which a connection writes at once in place of the messages of ASGI."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from tasks_app.process.asgi_extensions import WHOLE
-from tasks_app.process.connections import Connection
-from tests.conftest import PATIENCE
+from tests.support.wire_server import Served, served
 
 HEADERS = [(b"content-type", b"text/plain"), (b"x-name", b"\xe9 and\ttab")]
 BODY = b"all of it"
@@ -41,64 +37,47 @@ async def answer(scope: dict[str, Any], _: Any, send: Any) -> None:
 
 
 @pytest.fixture
-async def port() -> AsyncIterator[int]:
-    """Serve the application with our connections, and return the port."""
-    config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", server_header=False, log_config=None)
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: Connection(config=config, server_state=state, app_state={}), "127.0.0.1", 0
-    )
-    async with server:
-        yield server.sockets[0].getsockname()[1]
-
-
-async def ask(port: int, *heads: str) -> bytes:
-    """Send requests at once, the last of which ends the connection, and return all that is answered."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write("".join(f"{head}\r\nHost: x\r\n\r\n" for head in heads).encode())
-    async with asyncio.timeout(PATIENCE):
-        answer = await reader.read()
-    writer.close()
-    return answer
+async def server() -> AsyncIterator[Served]:
+    """Serve the application with our connections."""
+    async with served(app) as server:
+        yield server
 
 
 @pytest.mark.parametrize("path", ["", "-204"])
 @pytest.mark.parametrize("line", ["GET /{} HTTP/1.1\r\nConnection: close", "POST /{} HTTP/1.0"])
-async def test_a_whole_answer_has_the_bytes_of_its_messages(port: int, line: str, path: str) -> None:
-    whole = await ask(port, line.format(f"whole{path}"))
-    assert whole == await ask(port, line.format(f"messages{path}"))
+async def test_a_whole_answer_has_the_bytes_of_its_messages(server: Served, line: str, path: str) -> None:
+    whole = await server.ask(line.format(f"whole{path}"))
+    assert whole == await server.ask(line.format(f"messages{path}"))
     assert whole.endswith(b"\r\n\r\n" + (b"" if path else BODY))
     assert b"connection: close" in whole
 
 
-async def test_requests_on_one_connection_are_answered_in_their_order(port: int) -> None:
+async def test_requests_on_one_connection_are_answered_in_their_order(server: Served) -> None:
     get = "GET /{} HTTP/1.1"
-    answers = await ask(
-        port, get.format("whole"), get.format("whole-204"), f"{get.format('whole')}\r\nConnection: close"
+    answers = await server.ask(
+        get.format("whole"), get.format("whole-204"), f"{get.format('whole')}\r\nConnection: close"
     )
     assert [answer[:3] for answer in answers.split(b"HTTP/1.1 ")[1:]] == [b"200", b"204", b"200"]
 
 
-async def test_a_head_request_is_answered_in_messages(port: int) -> None:
-    answer = await ask(port, "HEAD /whole HTTP/1.1\r\nConnection: close")
+async def test_a_head_request_is_answered_in_messages(server: Served) -> None:
+    answer = await server.ask("HEAD /whole HTTP/1.1\r\nConnection: close")
     assert b"x-in: messages" in answer
     assert b"content-length: 9" in answer
     assert BODY not in answer
 
 
-async def test_an_application_between_sees_the_messages_of_each_answer(port: int) -> None:
-    answer = await ask(port, "GET /whole-seen HTTP/1.1\r\nConnection: close")
+async def test_an_application_between_sees_the_messages_of_each_answer(server: Served) -> None:
+    answer = await server.ask("GET /whole-seen HTTP/1.1\r\nConnection: close")
     assert b"x-seen: yes" in answer
     assert answer.endswith(BODY)
 
 
 @pytest.mark.parametrize("value", ["~x-forged:1", "~~<html>", "a^b", "odd~"])
 async def test_a_header_with_a_control_character_is_never_written(
-    port: int, value: str, caplog: pytest.LogCaptureFixture
+    server: Served, value: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = await ask(port, f"GET /whole-broken?{value} HTTP/1.1\r\nConnection: close")
+    answer = await server.ask(f"GET /whole-broken?{value} HTTP/1.1\r\nConnection: close")
     assert answer.startswith(b"HTTP/1.1 500 ")
     assert b"x-broken" not in answer
     assert value.strip("~").encode() not in answer

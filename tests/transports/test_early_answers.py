@@ -1,0 +1,103 @@
+"""Early answers, which a connection writes without the application, and what it reads meanwhile."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tasks_app.process.answering import Early, Whole
+from tasks_app.process.connections import MAX_PIPELINE, MAX_UNREAD
+from tests.conftest import PATIENCE
+from tests.support.wire_server import Served, served
+
+ONE_READ = 300_000
+"""More bytes than one read of the loop brings."""
+
+
+class Refusing:
+    """An application in front of which each request is refused by its path, at once or a moment later."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        """The paths that the application has answered itself."""
+
+    def refuse_early(self, scope: dict[str, Any]) -> Early | None:
+        """Return what refuses a request, but for a path with `app`."""
+        path = scope["path"]
+        whole: Whole = (401, [(b"content-length", str(len(path)).encode())], path.encode())
+
+        def early(_: bytes) -> Any:
+            if "later" not in path:
+                return whole
+            future = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_later(0.001, future.set_result, None if "passed" in path else whole)
+            return future
+
+        return None if "app" in path else early
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        self.calls.append(scope["path"])
+        body = scope["path"].encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
+
+
+def bodies(answer: bytes) -> list[str]:
+    """Return the paths in the bodies of answers, in their order."""
+    return [part.split(b"HTTP/1.1")[0].decode() for part in answer.split(b"\r\n\r\n")[1:]]
+
+
+@pytest.mark.parametrize("kinds", [["now"], ["later"], ["later", "now", "app"], ["app", "later-passed", "now"]])
+async def test_requests_behind_each_other_are_refused_early_in_their_order(kinds: list[str]) -> None:
+    paths = [f"/{kinds[number % len(kinds)]}/{number}" for number in range(MAX_PIPELINE)]
+    app = Refusing()
+    async with served(app) as server:
+        heads = [f"GET {path} HTTP/1.1" for path in paths]
+        answer = await server.ask(*heads[:-1], heads[-1] + "\r\nConnection: close")
+    assert bodies(answer) == paths
+    assert app.calls == [path for path in paths if "app" in path or "passed" in path]
+
+
+class Departing:
+    """An application that awaits the departure of its client again and again, as a call does that waits."""
+
+    looks = 0
+    answers = 0
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        while scope["path"] == "/waits" and self.looks < 100:
+            self.looks += 1
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.002):
+                    await receive()
+        while scope["path"] == "/body" and (await receive()).get("more_body"):
+            pass
+        self.answers += 1
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def test_bytes_behind_a_call_that_waits_are_bounded_however_often_it_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Departing()
+    most = 0
+    async with served(app) as server, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /waits HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\nConnection: close\r\n\r\n")
+        writer.write(b" " * 4_000_000)
+        while app.looks < 100:
+            most = max(most, pending_in(server))
+            await asyncio.sleep(0.001)
+        answers = await reader.read()
+        writer.close()
+    assert MAX_UNREAD < most < MAX_UNREAD + ONE_READ
+    # The rest was read once the first call was answered.
+    assert answers.count(b"HTTP/1.1 204") == app.answers == 2
+
+
+def pending_in(server: Served) -> int:
+    """Return the bytes that connections have read and not parsed."""
+    return sum(len(getattr(one, "pending", b"")) for one in server.state.connections)
