@@ -101,16 +101,16 @@ class TurnRounds(Rounds, Generic[Row]):
         """The rows whose turn it is."""
 
     @abstractmethod
-    def give_back(self, taken: Sequence[Row]) -> None:
+    def give_back(self, turns: Sequence[Row]) -> None:
         """Give rows back that this process has taken, on the write lane."""
 
     def under_way(self) -> Iterable["asyncio.Task[None]"]:
         return self.turns
 
     def release(self) -> Callable[[], object] | None:
-        taken = list(self.turns.values())
+        rows = list(self.turns.values())
         self.turns.clear()
-        return partial(self.give_back, taken) if taken else None
+        return partial(self.give_back, rows) if rows else None
 
     def begin_turn(self, row: Row, turn: Coroutine[Any, Any, None]) -> None:
         """Begin the turn of a row."""

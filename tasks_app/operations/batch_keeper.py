@@ -40,8 +40,8 @@ class Keeper(TurnRounds[Turn]):
             if item.state in NEWS and (event := self.followers.get(item.task_id)):
                 self.call(event.set)
 
-    def give_back(self, taken: Sequence[Turn]) -> None:
-        rows.release([turn.id for turn in taken])
+    def give_back(self, turns: Sequence[Turn]) -> None:
+        rows.release([turn.id for turn in turns])
 
     async def begin_turns(self) -> None:
         """Begin with the batches that are due, as far as there is room."""

@@ -49,8 +49,8 @@ class Moderator(TurnRounds[Turn]):
         if tasks or is_due:
             self.call(self._take_in, tasks)
 
-    def give_back(self, taken: Sequence[Turn]) -> None:
-        release([turn.id for turn in taken])
+    def give_back(self, turns: Sequence[Turn]) -> None:
+        release([turn.id for turn in turns])
 
     def _take_in(self, tasks: list[str]) -> None:
         self.woken.update(answer for task in tasks if (answer := self.resting.pop(task, None)) is not None)

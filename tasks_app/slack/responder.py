@@ -29,8 +29,8 @@ class Responder(TurnRounds[questions.Turn]):
         self.api = WebApi()
         super().start()
 
-    def give_back(self, taken: Sequence[questions.Turn]) -> None:
-        questions.release(taken)
+    def give_back(self, turns: Sequence[questions.Turn]) -> None:
+        questions.release(turns)
 
     async def begin_turns(self) -> None:
         """Begin with the questions that are due, as far as there is room."""
