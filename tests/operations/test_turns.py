@@ -18,7 +18,17 @@ from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.tables import TASKS
-from tasks_app.event_log import Claim, Demand, append_many, claim, create_many, next_after, recover
+from tasks_app.event_log import (
+    Claim,
+    Demand,
+    append_many,
+    claim,
+    claim_postgres,
+    claim_sqlite,
+    create_many,
+    next_after,
+    recover,
+)
 from tasks_app.event_log.queue_postgres import in_turns
 from tasks_app.models import Task
 from tasks_app.runner.runner import Runner
@@ -179,7 +189,8 @@ def test_a_claim_in_doubt_fails_and_what_it_got_is_found_by_its_worker(
     queue(colleague, "c", 2)
     Task.objects.filter(owner_id=colleague.caller.owner_id).update(pushes=True)
     with monkeypatch.context() as patch:
-        patch.setattr(import_module(Claim.__module__), "write_deliveries", cut)
+        for module in (claim_postgres, claim_sqlite):
+            patch.setattr(module, "write_deliveries", cut)
         with pytest.raises(OperationalError):
             claim_tasks(4)
     at_work = set(Task.objects.filter(state="working").values_list("id", flat=True))
