@@ -1,6 +1,8 @@
 """The account of what owners have in flight: caps, refusals, and when another try makes sense."""
 
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -137,6 +139,17 @@ def test_an_agent_and_the_whole_server_have_caps_too(account: Account) -> None:
     with pytest.raises(Unavailable) as refused, account.new_work(BOB, "other"):
         pass
     assert refused.value.facts["limit"] == "unfinished tasks of all callers"
+
+
+def test_owners_who_give_nothing_back_leave_some_bytes_to_the_next(account: Account, settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 100, 400
+    amounts: Counter[int] = Counter()
+    for owner in range(1, 9):
+        with suppress(RateLimited, Unavailable):
+            while True:
+                account.take(owner, "bodies")
+                amounts[owner] += 1
+    assert list(amounts.values()) == [100, 100, 100, 50, 25, 12, 6, 3]
 
 
 def test_a_holding_shrinks_and_is_given_back_once(account: Account) -> None:

@@ -18,7 +18,7 @@ from tasks_app.models import Event, Task
 PAGE = 100
 """Events read at once."""
 PAGE_SIZE = 262_144
-"""Characters of payload read at once; one event is read whatever its size."""
+"""Characters of payload read at once, at most; one event is read whatever its size."""
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
@@ -31,6 +31,8 @@ class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
     task_id: str
     after: int
     context_id: str
+    most: int = PAGE_SIZE
+    """Characters of payload with which the page ends."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[list[EventDocument]]:
@@ -89,14 +91,14 @@ def stored_event(
     )
 
 
-# A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.
+# A page ends at PAGE events or at a number of characters: a slow reader must not keep a page of large events in memory.
 SIZES = f"select seq, kind, payload, state, created_at, sum(size) over (order by seq) - size as before from {_EVENT}"
 """SQL for events on PostgreSQL, each with the characters of those before it. It reads no long payload for that."""
 _LATERAL = f"""
 select r.place, e.seq, e.kind, e.payload, e.state, e.created_at
-from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
+from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, after, most, place) cross join lateral (
     select * from ({SIZES} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
-    where before < {PAGE_SIZE}) e
+    where before < r.most) e
 order by r.place, e.seq
 """
 _ONE = f"""
@@ -124,14 +126,15 @@ def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
     out: list[list[EventDocument]] = [[] for _ in items]
     with prepared() as cursor:
         if on_postgres():
-            cursor.execute(_LATERAL, ([item.task_id for item in items], [item.after for item in items]))
+            ids, afters, sizes = zip(*((item.task_id, item.after, item.most) for item in items), strict=True)
+            cursor.execute(_LATERAL, (list(ids), list(afters), list(sizes)))
             for place, *event in cursor.fetchall():
                 item = items[place - 1]
                 out[place - 1].append(stored_event(item.task_id, item.context_id, *event))
             return out
         for place, item in enumerate(items):
             cursor.execute(_ONE, (item.task_id, item.after))
-            events = first_rows(cursor, PAGE_SIZE)
+            events = first_rows(cursor, item.most)
             out[place] = [stored_event(item.task_id, item.context_id, *event) for event in events]
     return out
 

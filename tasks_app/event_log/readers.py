@@ -19,6 +19,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import log_failure
 from tasks_app.database.work import Work
 from tasks_app.event_log import LastEvents, ReadEvents
+from tasks_app.event_log.read_events import PAGE_SIZE
 from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
@@ -74,8 +75,9 @@ class LogReader:
         """Return the work item that reads how far some logs of the kind have come."""
         raise NotImplementedError
 
-    async def page(self) -> Sequence[LogRow]:
-        """Return the next rows without waiting for new ones; an empty list if the log has no more."""
+    async def page(self, most: int = PAGE_SIZE) -> Sequence[LogRow]:
+        """Return the next rows without waiting for new ones; an empty list if the log has no more. The page ends with
+        the row that makes up `most` characters."""
         raise NotImplementedError
 
     def advance(self, last: int | None, newest: int) -> None:
@@ -117,9 +119,8 @@ class Reader(LogReader):
     def latest(ids: tuple[str, ...]) -> Work[list[Reached]]:
         return LastEvents(ids)
 
-    async def page(self) -> list[EventDocument]:
-        """Return the next events without waiting for new ones; an empty list if the log has no more."""
-        item = ReadEvents(task_id=self.id, after=self.cursor, context_id=self.context_id)
+    async def page(self, most: int = PAGE_SIZE) -> list[EventDocument]:
+        item = ReadEvents(task_id=self.id, after=self.cursor, context_id=self.context_id, most=most)
         newest = self.newest
         events = await bridge.ask(item, settings.A2A_LEASE_SECONDS)
         self.advance(events[-1].seq if events else None, newest)

@@ -35,6 +35,9 @@ class Kind(Struct, frozen=True, kw_only=True):
     """The setting with the limit for all owners in a process."""
     shares: int = 1
     """The number of shares in the limit for one owner, who may have one of them, and 1 at least."""
+    leaves_half: bool = False
+    """Whether an owner leaves half of what others have not taken to further owners. Otherwise a few owners who give
+    nothing back could take all of it."""
     retry_after: int = 1
     """Seconds after which some of the resource is likely to be free again."""
 
@@ -50,7 +53,12 @@ KINDS = {
     "waits": Kind(noun="calls that wait", of_owner="A2A_OWNER_TASKS", of_all="A2A_TASKS", retry_after=5),
     # The link of a file has no owner, so the address of the download stands for one.
     "downloads": Kind(noun="downloads", of_owner="A2A_DOWNLOADS", of_all="A2A_DOWNLOADS", shares=2, retry_after=5),
-    "bodies": Kind(noun="bytes of requests and answers", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
+    "bodies": Kind(
+        noun="bytes of requests and answers",
+        of_owner="A2A_OWNER_BODY_BYTES",
+        of_all="A2A_BODIES_BYTES",
+        leaves_half=True,
+    ),
 }
 
 
@@ -130,7 +138,9 @@ class Account:
             if owner_id is not None and self.amounts[kind, owner_id] + amount > most:
                 raise limits.refusal(most)
             most = getattr(settings, limits.of_all)
-            if self.totals[kind] + amount > most:
+            own = self.amounts[kind, owner_id] if owner_id is not None else 0
+            others = self.totals[kind] - own
+            if own + amount > (most - others) // (2 if limits.leaves_half and others else 1):
                 raise Unavailable(limits.retry_after, limit=f"{limits.noun} of all callers", most=str(most))
             self._add(owner_id, kind, amount)
 

@@ -72,19 +72,21 @@ class ReadChunks(Work[list[ChunkDocument]], Struct, frozen=True, kw_only=True):
 
     stream_id: str
     after: int
+    most: int = PAGE_SIZE
+    """Characters of parts with which the page ends."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[list[ChunkDocument]]:
         return [_read_chunks(item) for item in items]
 
 
-def _read_page(rows: QuerySet[Chunk], *columns: str) -> Iterable[Sequence[Any]]:
-    """Return the columns of a page, which ends with the chunk that makes up PAGE_SIZE."""
+def _read_page(rows: QuerySet[Chunk], most: int, *columns: str) -> Iterable[Sequence[Any]]:
+    """Return the columns of a page, which ends with the chunk that makes up so many characters."""
     sized = rows.annotate(size_of_parts=length_of("parts"))
     if not on_postgres():
-        return first_rows(sized.values_list("size_of_parts", *columns)[:PAGE].iterator(chunk_size=1), PAGE_SIZE)
+        return first_rows(sized.values_list("size_of_parts", *columns)[:PAGE].iterator(chunk_size=1), most)
     # A client of PostgreSQL gets all rows of a statement, and the server knows the size of a text without reading it.
-    numbers = [seq for (seq,) in first_rows(sized.values_list("size_of_parts", "seq")[:PAGE], PAGE_SIZE)]
+    numbers = [seq for (seq,) in first_rows(sized.values_list("size_of_parts", "seq")[:PAGE], most)]
     return rows.filter(seq__in=numbers).values_list(*columns)
 
 
@@ -103,7 +105,7 @@ def _read_chunks(item: ReadChunks) -> list[ChunkDocument]:
             created_at=created_at,
             size=len(parts),
         )
-        for seq, author, role, parts, is_last, state, created_at in _read_page(rows, *columns)
+        for seq, author, role, parts, is_last, state, created_at in _read_page(rows, item.most, *columns)
     ]
 
 
@@ -132,9 +134,8 @@ class ChunkReader(LogReader):
     def latest(ids: tuple[str, ...]) -> Work[list[Reached]]:
         return LastChunks(ids)
 
-    async def page(self) -> list[ChunkDocument]:
-        """Return the next chunks without waiting for new ones; an empty list if the log has no more."""
-        newest = self.newest
-        chunks = await bridge.ask(ReadChunks(stream_id=self.id, after=self.cursor), settings.A2A_LEASE_SECONDS)
+    async def page(self, most: int = PAGE_SIZE) -> list[ChunkDocument]:
+        newest, item = self.newest, ReadChunks(stream_id=self.id, after=self.cursor, most=most)
+        chunks = await bridge.ask(item, settings.A2A_LEASE_SECONDS)
         self.advance(chunks[-1].seq if chunks else None, newest)
         return chunks

@@ -10,6 +10,7 @@ from itertools import accumulate
 from time import perf_counter
 
 from a2a.errors import RateLimited, Unavailable
+from tasks_app.event_log.read_events import PAGE_SIZE
 from tasks_app.event_log.readers import LogReader, LogRow
 from tasks_app.off_loop import LARGE
 from tasks_app.operations import Context
@@ -23,22 +24,34 @@ class PageRoom:
         self.context = context
         self.most = 0
         """The bytes that the next page may have, because the stream waits for their room before it reads the page."""
+        self.is_short = False
+        """Whether there was no room for the last large page."""
 
     async def page(self, reader: LogReader, seconds: float) -> Sequence[LogRow] | None:
         """Return the next rows of the log that there is room for; an empty list if the log has no more, and None if
         there was no room for so many seconds."""
         while not self.most or await self._wait(seconds):
-            after, rows = reader.cursor, await reader.page()
+            after, rows = reader.cursor, await reader.page(self._most_to_read())
             sizes = [row.size for row in rows]
             fitting = self._count_fitting(sizes)
             if fitting == len(rows):
                 return rows
+            self.is_short = True
             rows = rows[:fitting]
             reader.cursor = rows[-1].seq if rows else after
             if rows:
                 return rows
             self.most = sum(sizes)
         return None
+
+    def _most_to_read(self) -> int:
+        """Return the characters of the next page. Without room for more they are few, so that none are read in vain."""
+        if self.most:
+            return min(self.most, PAGE_SIZE)
+        if self.is_short and has_room(self.context, PAGE_SIZE):
+            self.context.release()
+            self.is_short = False
+        return LARGE if self.is_short else PAGE_SIZE
 
     def _count_fitting(self, sizes: Sequence[int]) -> int:
         """Return how many rows of these sizes, from the first one on, there is room for. A few small ones need none."""

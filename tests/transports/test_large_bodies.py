@@ -191,7 +191,7 @@ async def test_a_large_body_counts_until_it_is_released(declared: int | None) ->
 
 
 async def test_an_owner_has_a_share_and_all_have_a_sum(settings: Any) -> None:
-    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 100_000, 150_000
+    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 100_000, 200_000
     first, second, other = (intake(feed(b"x"), owner, declared=60_000) for owner in (1, 1, 2))
     third = intake(feed(b"x"), 3, declared=60_000)
     await first.read()

@@ -11,8 +11,9 @@ from django.test import AsyncRequestFactory
 
 from a2a import sse
 from a2a.agents import agent
+from a2a.documents import EventDocument
 from a2a.run import Run
-from tasks_app.event_log.readers import readers
+from tasks_app.event_log.readers import Reader, readers
 from tasks_app.limits.accounts import account
 from tasks_app.off_loop import LARGE
 from tasks_app.transports.enveloped import jsonrpc
@@ -83,6 +84,29 @@ async def test_small_events_go_on_in_small_pages_without_room(owner: Person) -> 
     holding.release()
     assert b"".join(parts) == b"".join(pages)
     assert max(map(len, pages)) > 2 * LARGE > max(map(len, parts))
+
+
+async def test_events_without_room_are_read_once(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks_app.transports.page_room.PAGE_SIZE", SHARE)
+    read: list[int] = []
+    page = Reader.page
+
+    async def count(reader: Reader, most: int) -> list[EventDocument]:
+        rows = await page(reader, most)
+        read.append(sum(row.size for row in rows))
+        return rows
+
+    monkeypatch.setattr(Reader, "page", count)
+    task = await written(owner, 40, 4_000)
+    holding = account.hold_body(owner.caller.owner_id, SHARE)
+    chunks = await followed(owner, task)
+    parts = [await anext(chunks) for _ in range(5)]
+    assert SHARE < sum(read) < SHARE + 7 * LARGE, "the first page, and then what is sent"
+    holding.release()
+    parts += [part async for part in chunks]
+    assert sum(read) < 2 * SHARE + 7 * LARGE + 40 * 5_000
+    assert max(map(len, parts[5:])) > 2 * LARGE > max(map(len, parts[:5])), "with room the pages are large again"
+    assert unsent(owner) == 0
 
 
 async def test_a_stream_that_waits_for_room_ends_when_the_process_goes_down(
