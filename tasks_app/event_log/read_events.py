@@ -126,8 +126,8 @@ def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
     out: list[list[EventDocument]] = [[] for _ in items]
     with prepared() as cursor:
         if on_postgres():
-            ids, afters, sizes = zip(*((item.task_id, item.after, item.most) for item in items), strict=True)
-            cursor.execute(_LATERAL, (list(ids), list(afters), list(sizes)))
+            ids, afters = [item.task_id for item in items], [item.after for item in items]
+            cursor.execute(_LATERAL, (ids, afters, [item.most for item in items]))
             for place, *event in cursor.fetchall():
                 item = items[place - 1]
                 out[place - 1].append(stored_event(item.task_id, item.context_id, *event))

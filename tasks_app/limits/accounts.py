@@ -134,11 +134,11 @@ class Account:
         """
         limits = KINDS[kind]
         with self.lock:
+            own = self.amounts[kind, owner_id]
             most = max(getattr(settings, limits.of_owner) // limits.shares, 1)
-            if owner_id is not None and self.amounts[kind, owner_id] + amount > most:
+            if owner_id is not None and own + amount > most:
                 raise limits.refusal(most)
             most = getattr(settings, limits.of_all)
-            own = self.amounts[kind, owner_id] if owner_id is not None else 0
             others = self.totals[kind] - own
             if own + amount > (most - others) // (2 if limits.leaves_half and others else 1):
                 raise Unavailable(limits.retry_after, limit=f"{limits.noun} of all callers", most=str(most))

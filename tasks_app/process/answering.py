@@ -41,7 +41,7 @@ class Answering(HttpToolsProtocol):
     reads_head = False
     """Whether the parser reports the end of a head at this moment, whose request may be answered early."""
     owed: "asyncio.Future[Whole | None] | None" = None
-    """The last early answer that came, or comes, later than its request."""
+    """The early answer that comes later than its request."""
     early: Early | None = None
     """Answers the current request without the application, when its body is there. Until then the application has not
     begun."""
@@ -108,6 +108,7 @@ class Answering(HttpToolsProtocol):
 
     def _answer_after(self, cycle: RequestResponseCycle, answer: "asyncio.Future[Whole | None]") -> None:
         """Write the answer that a future has brought. Without one the application answers."""
+        self.owed = None
         if cycle.disconnected or self.transport.is_closing():
             return
         if self.flow.write_paused or answer.cancelled() or (whole := answer.result()) is None:

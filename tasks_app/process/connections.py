@@ -26,7 +26,8 @@ MAX_PIPELINE = 64
 TINY_BYTES, MAX_TINY = 16, 1_024
 """The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
 MAX_UNREAD = 16_384
-"""Bytes of a body above which reading stops until the application has taken them. One read may bring more."""
+"""Bytes of a body, or behind a request that is being answered, above which reading stops until they are taken. One read
+may bring more."""
 KEPT_DESCRIPTORS = 128
 """File descriptors that no connection may take. The process needs about 50, and agents open files and sockets."""
 DESCRIPTORS = 0.8

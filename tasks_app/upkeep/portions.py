@@ -165,9 +165,7 @@ def delete_deliveries(before: datetime, place: str, limit: int) -> Portion:
             f"select id from {_DELIVERY} where id > %s and id < %s and {states} order by id limit %s {_skip_locks()}",
             (place, uuid7_at(before), *values, limit),
         )
-        ids = [id for (id,) in cursor.fetchall()]
-        _delete_where(cursor, _TRY, "delivery_id", ids)
-        _delete_where(cursor, _DELIVERY, "id", ids)
+        ids = _delete_found_deliveries(cursor)
     return _portion(ids, place, limit)
 
 
@@ -191,13 +189,7 @@ def delete_tasks(before: datetime, place: str, limit: int) -> Portion:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"{_OLD_TASKS} {_skip_locks()}", (place, uuid7_at(before), sql_time(before), limit))
         old = cursor.fetchall()
-        ids: list[str] = []
-        rows = 0
-        for id, events in old:
-            if ids and rows + events > limit:
-                break
-            ids.append(id)
-            rows += events
+        ids = _first_ids(old, limit)
         if _delete_deliveries_of(cursor, ids, limit):
             return Portion(0, place, more=True)  # More deliveries may point at these tasks: delete those first.
         _release_files(cursor, ids)
@@ -206,7 +198,7 @@ def delete_tasks(before: datetime, place: str, limit: int) -> Portion:
         for model in (Event, Run, Webhook, RelayedTask):
             _delete_where(cursor, model._meta.db_table, "task_id", ids)
         _delete_where(cursor, _TASK, "id", ids)
-    return Portion(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
+    return _portion_of(ids, old, place, limit)
 
 
 def _delete_deliveries_of(cursor: CursorWrapper, tasks: Sequence[str], limit: int) -> bool:
@@ -215,10 +207,15 @@ def _delete_deliveries_of(cursor: CursorWrapper, tasks: Sequence[str], limit: in
         return False
     condition, values = one_of("task_id", tasks)
     cursor.execute(f"select id from {_DELIVERY} where {condition} limit %s", (*values, limit))
+    return len(_delete_found_deliveries(cursor)) == limit
+
+
+def _delete_found_deliveries(cursor: CursorWrapper) -> list[str]:
+    """Delete the deliveries whose ids the last statement has found, with their tries; return the ids."""
     ids = [id for (id,) in cursor.fetchall()]
     _delete_where(cursor, _TRY, "delivery_id", ids)
     _delete_where(cursor, _DELIVERY, "id", ids)
-    return len(ids) == limit
+    return ids
 
 
 def old_tasks(before: datetime) -> QuerySet[Task]:
@@ -243,17 +240,11 @@ def delete_shared_streams(before: datetime, place: str, limit: int) -> Portion:
     with transaction.atomic():
         rows = old_shared_streams(before).filter(pk__gt=place).order_by("pk")
         old = list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", "last_seq")[:limit])
-        ids: list[str] = []
-        chunks = 0
-        for id, count in old:
-            if ids and chunks + count > limit:
-                break
-            ids.append(id)
-            chunks += count
+        ids = _first_ids(old, limit)
         for model in (Chunk, AgentAnswer, Participant):
             model.objects.filter(stream_id__in=ids)._raw_delete(using=connection.alias)
         SharedStream.objects.filter(pk__in=ids)._raw_delete(using=connection.alias)
-    return Portion(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
+    return _portion_of(ids, old, place, limit)
 
 
 def old_shared_streams(before: datetime) -> QuerySet[SharedStream]:
@@ -285,6 +276,23 @@ def delete_workflows(before: datetime, place: str, limit: int) -> Portion:
 
 def _portion(ids: Sequence[str], place: str, limit: int) -> Portion:
     return Portion(len(ids), max(ids, default=place), len(ids) == limit)
+
+
+def _first_ids(old: Sequence[tuple[str, int]], limit: int) -> list[str]:
+    """Return the first ids whose rows, as counted beside them, are within the limit together; one at least."""
+    ids: list[str] = []
+    rows = 0
+    for id, count in old:
+        if ids and rows + count > limit:
+            break
+        ids.append(id)
+        rows += count
+    return ids
+
+
+def _portion_of(ids: Sequence[str], old: Sequence[tuple[str, int]], place: str, limit: int) -> Portion:
+    """Return the portion that deleted the first of some old ones."""
+    return Portion(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
 
 
 def _delete_where(cursor: CursorWrapper, table: str, column: str, values: Sequence[str]) -> None:
