@@ -13,12 +13,9 @@ from a2a.extensions import HEADER, OLD_HEADER
 from a2a.language import VERSION_HEADER
 from a2a.money import HEADER as BUDGET_HEADER
 from tasks_app.callers.paths import is_health
+from tasks_app.transports.origins import Headers, Origins
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
-
-ALL = "*"
-"""The value of A2A_CORS_ORIGINS for the pages of all origins."""
 METHODS = sorted(
     {"GET", "HEAD", "POST"} | {route.verb for endpoint in languages.ALL.endpoints.values() for route in endpoint.routes}
 )
@@ -30,25 +27,8 @@ REQUEST_HEADERS = (
     *("Cache-Control", "tracestate", "baggage"),
 )
 """Headers that a page may send: those that this server reads, and in the last line those that libraries add unasked."""
-ANSWER_HEADERS = (
-    *(
-        VERSION_HEADER,
-        HEADER,
-        OLD_HEADER,
-        "X-Request-ID",
-        "X-Agent-ID",
-        "WWW-Authenticate",
-        "Retry-After",
-        "Allow",
-        "ETag",
-    ),
-    *("RateLimit", "RateLimit-Policy", "Accept-Ranges", "Content-Range", "Content-Disposition"),
-)
-"""Headers of answers that a page may read, besides those that every page may read (the Fetch standard, 2.2.2)."""
 MAX_AGE = 7_200
 """Seconds for which a browser may cache a preflight. Chromium caches none for longer."""
-_BY_ORIGIN = b"Origin"
-_EXPOSED = (b"access-control-expose-headers", ", ".join(ANSWER_HEADERS).encode())
 _PREFLIGHT: Headers = [
     (b"access-control-allow-methods", ", ".join(METHODS).encode()),
     (b"access-control-allow-headers", ", ".join(REQUEST_HEADERS).encode()),
@@ -58,21 +38,16 @@ _REFUSAL = b"pages of this origin may not call this server; A2A_CORS_ORIGINS lis
 
 
 class Cors:
-    """Lets the pages of listed origins call the protocol's paths. Without a list, no page of another origin may.
+    """Lets the pages of listed origins call the protocol's paths."""
 
-    Nothing allows credentials: a key is in a header, and the browser adds none by itself.
-    """
-
-    def __init__(self, app: App, origins: Sequence[str]) -> None:
+    def __init__(self, app: App, listed: Sequence[str]) -> None:
         self.app = app
-        self.is_closed = not origins
-        self.is_for_all = ALL in origins
-        self.grants = {origin.encode(): (b"access-control-allow-origin", origin.encode()) for origin in origins}
+        self.origins = Origins(listed)
 
     def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
         """Answer a preflight, or pass a call on."""
         verb = scope["method"]
-        if (self.is_closed and verb != "OPTIONS") or is_health(scope["path"]):
+        if (self.origins.is_closed and verb != "OPTIONS") or is_health(scope["path"]):
             return self.app(scope, receive, send)
         origin = _header(scope, b"origin")
         if verb == "OPTIONS" and _is_preflight(scope, origin):
@@ -80,22 +55,20 @@ class Cors:
         # A cache may keep the answer to a request without an origin for one with an origin, and caches keep these only.
         if origin is None and verb not in {"GET", "HEAD"}:
             return self.app(scope, receive, send)
-        return self.app(scope, receive, partial(_send, send, self._headers(origin), varies=self._varies()))
+        return self.app(scope, receive, partial(self._send, send, origin))
 
-    def _headers(self, origin: bytes | None) -> Headers:
-        """Return the headers that let the page read an answer; none if its origin is not listed."""
-        grant = self.grants.get(b"*" if self.is_for_all else origin or b"")
-        return [grant, _EXPOSED] if grant else []
-
-    def _varies(self) -> bool:
-        """Return whether answers differ by origin."""
-        return not (self.is_closed or self.is_for_all)
+    def _send(self, send: Any, origin: bytes | None, message: dict[str, Any]) -> Awaitable[None]:
+        """Send a message of an answer, with further headers if it is the first one."""
+        if message["type"] == "http.response.start":
+            message = message | {"headers": self.origins.complete(message.get("headers", []), origin)}
+        sending: Awaitable[None] = send(message)
+        return sending
 
     async def _answer_preflight(self, origin: bytes | None, send: Any) -> None:
-        headers = self._headers(origin)
+        headers = self.origins.headers(origin)
         more = _PREFLIGHT if headers else [(b"content-type", b"text/plain; charset=utf-8")]
-        start = {"type": "http.response.start", "status": 204 if headers else 403, "headers": headers[:1] + more}
-        await _send(send, [], start, varies=self._varies())
+        fields = self.origins.vary([*headers[:1], *more])
+        await send({"type": "http.response.start", "status": 204 if headers else 403, "headers": fields})
         await send({"type": "http.response.body", "body": b"" if headers else _REFUSAL})
 
 
@@ -111,18 +84,3 @@ def _is_preflight(scope: dict[str, Any], origin: bytes | None) -> bool:
     fields = {field for field, _ in scope["headers"]}
     has_body = b"transfer-encoding" in fields or (_header(scope, b"content-length") or b"0") != b"0"
     return origin is not None and b"access-control-request-method" in fields and not has_body
-
-
-def _send(send: Any, headers: Headers, message: dict[str, Any], *, varies: bool) -> Awaitable[None]:
-    """Send a message of an answer, with further headers if it is the first one."""
-    if message["type"] == "http.response.start":
-        present: Headers = message.get("headers", [])
-        message = message | {"headers": [*(_with_vary(present) if varies else present), *headers]}
-    sending: Awaitable[None] = send(message)
-    return sending
-
-
-def _with_vary(headers: Headers) -> Headers:
-    """Return the headers with Origin in Vary. There is one Vary in all, because some caches read only one."""
-    vary = [value for name, value in headers if name.lower() == b"vary"]
-    return [pair for pair in headers if pair[0].lower() != b"vary"] + [(b"vary", b", ".join([*vary, _BY_ORIGIN]))]

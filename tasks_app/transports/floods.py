@@ -4,9 +4,9 @@ Addresses with too many wrong credentials are refused at once. While many wrong 
 keys without a cached caller are looked up, and tokens without one are verified, in groups (doubts.py). The wrong ones
 are refused.
 
-The answers are those of receiving.receive(), and over REST those of rest.rest(). A call that would get another answer
-here, such as one whose body cannot be read, goes the usual way. So do the first refusals of an address in a minute,
-which are recorded.
+The answers are those of enveloped.enveloped(), and over REST those of rest.rest(). A call that would get another answer
+here, such as one whose path is unknown, goes the usual way. So do the first refusals of an address in a minute, which
+are recorded.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 
 from a2a import languages
-from a2a.envelopes import BadMember, Failure, Id, Wrapping
-from a2a.envelopes.body import read_json
+from a2a.choice import Endpoint
+from a2a.envelopes import AnyMember, BadMember, Failure, Id, Wrapping
 from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCalls
 from a2a.language import Language, Method
 from tasks_app.callers import access, api_keys
@@ -30,9 +30,10 @@ from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.challenges import challenge
 from tasks_app.transports.doubts import Digests, Doubts, IsWrong, find_unknown, find_wrong
-from tasks_app.transports.heads import UNUSUAL, Place, encode_whole, find_place, meta_of, wrap_of
+from tasks_app.transports.heads import Place, encode_whole, find_place, meta_of, wrap_of
+from tasks_app.transports.http import Refusal, refusal_of_encoding, wrong_type
 from tasks_app.transports.keys import is_cached, refuter_of
-from tasks_app.transports.receiving import early_choice
+from tasks_app.transports.receiving import early_choice, methods_of
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
 
@@ -53,13 +54,15 @@ class Head(Struct):
     """The address for limits of strangers."""
     place: Place
     path: str
+    refusal: Refusal | None
+    """The refusal of a body that is no JSON by the head. It comes in place of that of the credential."""
 
 
 class Body(Struct):
     """The part of a body that its refusal depends on."""
 
     wrapping: Wrapping
-    choice: EarlyChoice | None
+    choice: EarlyChoice | None = None
     """The language of the call, for the refusal of an unknown key."""
 
 
@@ -69,13 +72,20 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if not (is_flood or strangers.refuses_any()) or (place := find_place(scope)) is None:
         return None
     meta = meta_of(scope)
-    if not UNUSUAL.isdisjoint(meta) or not (place.is_rest or _is_json(meta)):
+    if place.is_rest and "HTTP_CONTENT_ENCODING" in meta:
         return None
     evidence = evidence_in(meta)
     if evidence is None or is_cached(evidence):
         return None
     peer = peer_in(meta)
-    head = Head(meta, peer, origin_of(peer, forwarded=is_forwarded(meta)), place, scope["path"])
+    head = Head(
+        meta,
+        peer,
+        origin_of(peer, forwarded=is_forwarded(meta)),
+        place,
+        scope["path"],
+        None if place.is_rest else _refusal_of(meta),
+    )
     try:
         strangers.check_failures(head.origin)
     except TooManyCalls as error:
@@ -132,33 +142,39 @@ def _read(head: Head, body: bytes) -> Body | None:
         return None
     if head.place.is_rest:
         return _read_plain(head, body)
+    if head.refusal is not None:
+        return Body(wrap_of(head.place.endpoint))
     endpoint = languages.ALL.endpoints[head.place.endpoint]
     try:
         members = endpoint.envelope.parse(body)
     except (ParseError, InvalidRequest):
-        return None
-    if isinstance(members, BadMember):
-        return None
+        return Body(wrap_of(head.place.endpoint))
     rpc_id = None if isinstance(members, list) or not isinstance(members.id, str | int | float) else members.id
-    return Body(wrap_of(head.place.endpoint, rpc_id), early_choice(endpoint, members))
+    return Body(wrap_of(head.place.endpoint, rpc_id), _choice(endpoint, members))
+
+
+def _choice(endpoint: Endpoint, members: AnyMember | list[AnyMember]) -> EarlyChoice | None:
+    if not isinstance(members, BadMember):
+        return early_choice(endpoint, members)
+    language = endpoint.early(methods_of(members))
+    return (language, ()) if language else None
 
 
 def _read_plain(head: Head, body: bytes) -> Body | None:
-    """Return what the refusal of a call over REST depends on; None for a body that is refused for itself."""
-    if body:
-        if not head.place.has_body or _media_of(head.meta) not in KINDS:
-            return None
-        try:
-            read_json(body)
-        except (ParseError, InvalidRequest):
-            return None
-    return Body(wrap_of(head.place.endpoint, None), None)
+    """Return what the refusal of a call over REST depends on; None for a body that is refused without a look at the
+    credential."""
+    if body and (not head.place.has_body or _media_of(head.meta) not in KINDS):
+        return None
+    return Body(wrap_of(head.place.endpoint))
 
 
 def _refuse(head: Head, call: Body, error: Error) -> Whole:
     """Count a refusal, and return its bytes."""
-    wrapping = call.wrapping
-    if isinstance(error, TooManyCalls):
+    wrapping, refusal = call.wrapping, head.refusal
+    further: dict[str, str] = {}
+    if refusal is not None:
+        failure = wrapping.failure(refusal.error, None, refusal.status)
+    elif isinstance(error, TooManyCalls):
         failure = _too_many(head.place.endpoint, wrapping.id, error.retry_after, tuple(error.facts.items()))
         further = {"Retry-After": str(error.retry_after)}
     else:
@@ -189,8 +205,10 @@ def _in_language(wrapping: Wrapping, language: Language, methods: Sequence[Metho
     return wrapping.failure(error, language)
 
 
-def _is_json(meta: Mapping[str, str]) -> bool:
-    return _media_of(meta).endswith("json")
+def _refusal_of(meta: Mapping[str, str]) -> Refusal | None:
+    """Return the refusal of a body that is no JSON by its head, as http.body_of() raises it; None for any other."""
+    kind = _media_of(meta)
+    return refusal_of_encoding(meta) if kind.endswith("json") else wrong_type(kind)
 
 
 def _media_of(meta: Mapping[str, str]) -> str:

@@ -16,13 +16,12 @@ from a2a.errors import MethodNotFound
 from tasks_app.ids import uuid7
 from tasks_app.process.answering import Whole
 from tasks_app.transports.http import headers_of, request_id_in
+from tasks_app.transports.origins import complete
 
 MAX_CACHED_PATH = 128
 """Characters of a path whose endpoint is cached. A longer one has no place."""
 MAX_CACHED_NAME = 64
 """Characters of a header whose name is cached."""
-UNUSUAL = frozenset({"HTTP_ORIGIN", "HTTP_CONTENT_ENCODING"})
-"""Headers of calls that go the usual way: of pages of other origins, and of bodies that cannot be read."""
 
 
 class Place(Struct, frozen=True):
@@ -82,10 +81,12 @@ def wrap_of(endpoint: str, rpc_id: Id = None) -> Wrapping:
 
 
 def encode_whole(failure: Failure, media: str, meta: Mapping[str, str], further: dict[str, str]) -> Whole:
-    """Return the answer with an error and its further headers, as http.answer() makes it."""
+    """Return the answer with an error and its further headers, as http.answer() makes it, and Cors for pages."""
     further["Content-Length"] = str(len(failure.payload))
     headers = {"Content-Type": media} | headers_of(request_id_in(meta) or uuid7(), further)
     fields = [(name.lower().encode(), value.encode("latin1")) for name, value in headers.items()]
+    if (origin := meta.get("HTTP_ORIGIN")) is not None:
+        fields = complete(fields, origin)
     return failure.status, fields, failure.payload
 
 

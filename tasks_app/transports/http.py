@@ -68,10 +68,16 @@ def wrong_type(kind: str) -> Refusal:
     return Refusal(415, f"the Content-Type must be application/json, {fault}")
 
 
+def refusal_of_encoding(meta: Mapping[str, Any]) -> Refusal | None:
+    """Return the refusal of a compressed body; None for any other. The headers are named as in WSGI."""
+    is_plain = meta.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
+    return None if is_plain else Refusal(415, "the body must not be compressed")
+
+
 def read(request: HttpRequest, setting: str = WIDEST) -> bytes:
     """Return the body within the limit of a setting, whatever its media type. Raises Refusal: 415, 413."""
-    if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
-        raise Refusal(415, "the body must not be compressed")
+    if refusal := refusal_of_encoding(request.META):
+        raise refusal
     try:
         body = request.body
     except RequestDataTooBig:

@@ -18,7 +18,7 @@ from tasks_app.exchanges.refusals import tally
 from tasks_app.process.answering import Whole
 from tasks_app.transports.call import SMALL
 from tasks_app.transports.challenges import challenge
-from tasks_app.transports.heads import UNUSUAL, encode_whole, find_place, meta_of, wrap_of
+from tasks_app.transports.heads import encode_whole, find_place, meta_of, wrap_of
 
 
 def refuse_unread(scope: dict[str, Any]) -> Whole | None:
@@ -26,7 +26,7 @@ def refuse_unread(scope: dict[str, Any]) -> Whole | None:
     if (place := find_place(scope)) is None:
         return None
     meta = meta_of(scope)
-    if not SMALL < _length_in(meta) <= settings.A2A_BODY_BYTES or not UNUSUAL.isdisjoint(meta):
+    if not SMALL < _length_in(meta) <= settings.A2A_BODY_BYTES or "HTTP_CONTENT_ENCODING" in meta:
         return None
     if evidence_in(meta) is not None or tally.records(peer := peer_in(meta)):
         return None

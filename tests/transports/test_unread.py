@@ -5,13 +5,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tasks_app.asgi.cors import Cors
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.exchanges.refusals import tally
 from tasks_app.transports.bodies import SMALL
 from tasks_app.transports.unread import refuse_unread
 from tests.support.hand import Hand
 
-ADDRESS = "192.0.2.9"
+ADDRESS, PAGE = "192.0.2.9", "https://page.example"
 PATHS = ["/jsonrpc", "/agents/echo/jsonrpc", "/message:send", "/v1/message:send", "/invoke", "/a2a"]
 
 
@@ -27,16 +28,18 @@ async def recorded(hand: Hand) -> None:
         pass
 
 
+@pytest.mark.parametrize("listed", [[], [PAGE], ["https://other.example"], ["*"]])
 @pytest.mark.parametrize("path", PATHS)
-async def test_the_early_refusal_is_the_usual_one_and_counted(path: str) -> None:
+async def test_the_early_refusal_is_the_usual_one_and_counted(path: str, listed: list[str], settings: Any) -> None:
+    settings.A2A_CORS_ORIGINS = listed
     before = tally.totals[ADDRESS]
-    answer = refuse_unread(scope(path=path))
+    answer = refuse_unread(scope((b"origin", PAGE.encode()), path=path))
     assert answer is not None
     assert tally.totals[ADDRESS] == before + 1
     status, fields, content = answer
-    transport = httpx.ASGITransport(app=LeanHandler(), client=(ADDRESS, 40_000))
+    transport = httpx.ASGITransport(app=Cors(LeanHandler(), listed), client=(ADDRESS, 40_000))
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Origin": PAGE}
         usual = await client.post(path, content=b" " * (SMALL + 1), headers=headers)
     assert (status, content) == (usual.status_code, usual.content) == (401, usual.content)
     own = {name.decode(): value.decode() for name, value in fields} | {"connection": "close"}
@@ -55,7 +58,7 @@ OTHERS = {
     "a verb": scope(verb="PUT"),
     "a bearer": scope((b"authorization", b"Bearer wrong")),
     "a key": scope((b"x-api-key", b"wrong")),
-    "another origin": scope((b"origin", b"https://page.example")),
+    "compressed": scope((b"content-encoding", b"gzip")),
     "a root path": {**scope(), "root_path": "/below"},
 }
 

@@ -1,0 +1,108 @@
+"""An early refusal has the bytes of the application, whatever is in the body and in the head."""
+
+import re
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+
+from a2a.errors import TooManyCalls
+from tasks_app.asgi.cors import Cors
+from tasks_app.asgi.handler import LeanHandler
+from tasks_app.callers import access
+from tasks_app.callers.access import MANY_MISSES, Misses
+from tasks_app.exchanges.refusals import tally
+from tasks_app.limits import strangers
+from tasks_app.transports import floods
+from tasks_app.transports.doubts import Doubts, find_unknown
+from tasks_app.transports.floods import refuse_early
+from tests.support.hand import Hand
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+ADDRESS, PAGE = "192.0.2.7", "https://page.example"
+BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
+BODIES = {
+    "a call": BODY,
+    "a call in ACP": BODY.replace(b"GetTask", b"tasks.get"),
+    "an id that is a number": BODY.replace(b'"mine"', b"7"),
+    "an id of no type": BODY.replace(b'"mine"', b"[1]"),
+    "the id null": BODY.replace(b'"mine"', b"null"),
+    "a notification": BODY.replace(b'"id":"mine",', b""),
+    "a notification in ACP": BODY.replace(b'"id":"mine",', b"").replace(b"GetTask", b"tasks.get"),
+    "a batch": b"[" + BODY + b"," + BODY + b"]",
+    "an empty batch": b"[]",
+    "no JSON": b"{",
+    "nothing": b"",
+    "no call": b"{}",
+    "a call without a method": b'{"jsonrpc":"2.0","id":"mine"}',
+    "a call of ACP of another version": BODY.replace(b"GetTask", b"tasks.get").replace(b'"2.0"', b'"1.0"'),
+    "a notification of another version": BODY.replace(b'"id":"mine",', b"").replace(b'"2.0"', b'"1.0"'),
+    "params of no type": BODY.replace(b'{"id":"x"}', b"7"),
+}
+HEADS = {
+    "json": {},
+    "a page": {"Origin": PAGE},
+    "a page of another origin": {"Origin": "https://other.example"},
+    "compressed": {"Content-Encoding": "gzip"},
+    "text": {"Content-Type": "text/plain"},
+    "no type": {"Content-Type": ""},
+    "a page with a form": {"Origin": PAGE, "Content-Type": "application/x-www-form-urlencoded"},
+}
+LISTS = {"no": [], "one": [PAGE], "all": ["*"]}
+CALLS = {
+    **{f"{name} from {listed} origins": (name, BODY, listed) for name in HEADS for listed in LISTS},
+    **{name: ("json", body, "no") for name, body in BODIES.items()},
+}
+
+
+@pytest.fixture(autouse=True)
+async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
+    """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
+    monkeypatch.setattr(access, "misses", Misses())
+    monkeypatch.setattr(access.misses, "_turn", lambda: None)
+    monkeypatch.setattr(floods, "doubted_keys", Doubts(find_unknown))
+    access.misses.count(2 * MANY_MISSES)
+    while tally.count(ADDRESS, 401):
+        pass
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["with a wrong key", "of a refused address"])
+@pytest.mark.parametrize("name", CALLS)
+async def test_the_early_refusal_of_any_call_is_the_usual_one(name: str, is_refused: bool, settings: Any) -> None:
+    kind, body, listed = CALLS[name]
+    settings.A2A_CORS_ORIGINS = LISTS[listed]
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer wrong"} | HEADS[kind]
+    if is_refused:
+        with suppress(TooManyCalls):
+            while True:
+                strangers.count_failure(ADDRESS)
+    before = tally.totals[ADDRESS]
+    status, fields, content = await refusal(headers, body)
+    between = tally.totals[ADDRESS]
+    app = Cors(LeanHandler(), LISTS[listed])
+    transport = httpx.ASGITransport(app=app, client=(ADDRESS, 40_000))
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        usual = await client.post("/jsonrpc", content=body, headers=headers)
+    assert status == usual.status_code
+    assert [between - before, tally.totals[ADDRESS] - between] == [1, 1]
+    own = {field.decode(): value.decode() for field, value in fields}
+    assert own.keys() == usual.headers.keys()
+    assert {field for field, value in own.items() if value != usual.headers[field]} <= {"x-request-id", "retry-after"}
+    assert without_wait(content) == without_wait(usual.content)
+
+
+async def refusal(headers: dict[str, str], body: bytes) -> Any:
+    """Return the early refusal of a call."""
+    fields = [(field.lower().encode(), value.encode()) for field, value in headers.items()]
+    path = {"method": "POST", "path": "/jsonrpc", "root_path": ""}
+    early = refuse_early({**path, "client": (ADDRESS, 40_000), "headers": fields})
+    assert early is not None
+    answer = early(body)
+    assert answer is not None
+    return answer if isinstance(answer, tuple) else await answer
+
+
+def without_wait(content: bytes) -> bytes:
+    """Return an error without the seconds to wait, which pass between two refusals."""
+    return re.sub(rb'("retry\w*":"?)[\d.]+', rb"\1", content, flags=re.IGNORECASE)
