@@ -24,6 +24,8 @@ MAX_FRAGMENTS = 1_024
 EARLY = "A client must wait for the answer to its handshake before it sends more (RFC 6455, 4.1)."
 NO_HANDSHAKE = "This is not a handshake of WebSocket (RFC 6455, 4.1)."
 LATE = "The handshake could not be answered in time. Come again soon."
+BETWEEN = "at_eof"
+"""The generator in which the parser of websockets waits between two frames."""
 INVALID_DATA, POLICY, TRY_AGAIN = 1007, 1008, 1013
 """Close codes (RFC 6455, 7.4.1)."""
 
@@ -106,10 +108,16 @@ class Socket(WebSocketsSansIOProtocol):
             return
         # A message is in the buffer of its parser, and its earlier fragments are in a list, until it is complete.
         size = len(self.conn.reader.buffer) + (sum(map(len, self.frames)) if self.frames else 0)
-        under_way = size or self.frames  # Fragments may be empty.
+        under_way = size or self.frames or self._is_within_frame()  # Fragments may be empty.
         self.started_at = (self.started_at or self.loop.time()) if under_way else None
         if size > FREE_BYTES or self.weight:
             self._count(size)
+
+    def _is_within_frame(self) -> bool:
+        """Return whether the parser has read the head of a frame, and of its payload nothing yet."""
+        parser: Any = self.conn.parser
+        waiting = parser.gi_yieldfrom
+        return waiting is not None and waiting.__name__ != BETWEEN
 
     def handle_cont(self, event: Any) -> None:
         super().handle_cont(event)

@@ -13,7 +13,7 @@ from tests.fuzz.asking import Answer, Hung, inflated
 from tests.fuzz.calls import Call
 
 _HEAD = re.compile(rb"HTTP/1\.1 (\d{3}) ")
-TEXT, BINARY, CLOSE, PING = 0x1, 0x2, 0x8, 0x9
+TEXT, BINARY, CLOSE, PING, PONG = 0x1, 0x2, 0x8, 0x9, 0xA
 """Opcodes of frames (RFC 6455, 5.2)."""
 
 

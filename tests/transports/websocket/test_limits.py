@@ -97,6 +97,17 @@ async def test_a_message_that_does_not_arrive_in_time_ends_the_socket(
     assert (client.close_code, client.close_reason) == (1008, "a message must arrive within 0.1 s")
 
 
+@pytest.mark.parametrize("head", [b"\x81\x85", b"\x81\x85\0\0\0\0", b"\x81\xfe\xff\xff", b"\x89\x81\0\0\0\0"])
+async def test_a_frame_of_which_only_the_head_arrives_ends_the_socket(
+    owner: Person, settings: Any, head: bytes
+) -> None:
+    settings.A2A_BODY_SECONDS = 0.1
+    async with connected(owner) as (client, _):
+        client.transport.write(head)
+        assert await frames_of(client) == []
+    assert (client.close_code, client.close_reason) == (1008, "a message must arrive within 0.1 s")
+
+
 async def test_an_idle_socket_is_closed_and_one_with_a_stream_is_not(owner: Person, settings: Any) -> None:
     settings.A2A_SOCKET_IDLE_SECONDS = 1
     async with serving() as server, dialled(url(server), **bearer(owner.key)) as busy:
