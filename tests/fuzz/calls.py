@@ -77,6 +77,15 @@ class Call(NamedTuple):
         return f"printf '%b' '{content}' | {shlex.join([*words, '--data-binary', '@-'])}"
 
 
+FOLLOWS = Call(
+    "POST",
+    "/jsonrpc",
+    b'{"jsonrpc": "2.0", "id": 1, "method": "stream.start"}',
+    (("Content-Type", "application/json"), ("Accept", "text/event-stream")),
+)
+"""A call that follows a new shared stream, to which no participant sends anything."""
+
+
 @cache
 def _params(version: str | None, endpoint: str) -> dict[str, st.SearchStrategy[Any]]:
     """Return the strategies of the params of all methods of an endpoint, as calls with this version name them."""

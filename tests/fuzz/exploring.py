@@ -16,6 +16,9 @@ SEED = os.environ.get("FUZZ_SEED", "")
 """The seed of the first round, as a failure prints it."""
 ROUND = 200
 """Examples of one seed."""
+STREAM_SECONDS = 1.0
+"""The longest time that a stream of the server under test stays open. An open shared stream ends its followers in no
+other way, and the usual limit is longer than the patience of a test."""
 PHASES = (Phase.explicit, Phase.generate, Phase.shrink)
 """Hypothesis' own notes on failures are not used: a seed is printed."""
 Value = TypeVar("Value")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import Person
 from tests.fuzz.asking import ask, troubles
-from tests.fuzz.calls import Call, adr_calls, page_calls, path_calls, rpc_calls
-from tests.fuzz.exploring import explore
+from tests.fuzz.calls import FOLLOWS, Call, adr_calls, page_calls, path_calls, rpc_calls
+from tests.fuzz.exploring import STREAM_SECONDS, explore
 from tests.fuzz.judging import fault
 from tests.operations.asking import sent
 
@@ -27,7 +27,7 @@ def check(service: None, owner: Person, settings: Any) -> Iterator[Check]:
     """Give the check of one call. All calls are of one event loop, as in a server."""
     from config.asgi import application
 
-    settings.A2A_DEFAULT_AGENT = "echo"
+    settings.A2A_DEFAULT_AGENT, settings.A2A_STREAM_SECONDS = "echo", STREAM_SECONDS
     task_id = sent(owner, "hello", "echo").id
     with asyncio.Runner() as runner, troubles() as lines:
 
@@ -56,3 +56,7 @@ def test_every_call_of_an_agent_by_its_name_gets_a_valid_answer(check: Check) ->
 
 def test_every_call_of_a_page_gets_a_valid_answer(check: Check) -> None:
     explore(check, page_calls(), 150)
+
+
+def test_a_stream_without_an_end_is_an_answer(check: Check) -> None:
+    check(FOLLOWS)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.conftest import NO_TLS, PATIENCE, Server, running_server
-from tests.fuzz.calls import VERSIONS, Call, adr_calls, envelopes, mutated, path_calls, rpc_calls
-from tests.fuzz.exploring import explore
+from tests.fuzz.calls import FOLLOWS, VERSIONS, Call, adr_calls, envelopes, mutated, path_calls, rpc_calls
+from tests.fuzz.exploring import STREAM_SECONDS, explore
 from tests.fuzz.judging import fault, is_answer
 from tests.fuzz.wire import BINARY, CLOSE, PING, PONG, TEXT, Socket, exchange, first_answer, frame_of, request_of
 
@@ -25,7 +25,7 @@ KEY = "KEY"
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Give a server of its own: tasks of random calls go on for long, and other tests count the rows of theirs."""
-    with running_server(tmp_path_factory.mktemp("target")) as server:
+    with running_server(tmp_path_factory.mktemp("target"), A2A_STREAM_SECONDS=str(STREAM_SECONDS)) as server:
         yield server
 
 
@@ -67,6 +67,12 @@ def test_every_request_gets_an_answer_or_the_end_of_its_connection(fuzzed: Serve
         assert not why, f"{why}\n{call.curl(fuzzed.url) if is_whole else as_bytes(request, fuzzed.port)}"
 
     explore(check, requests(), 150)
+
+
+def test_a_stream_without_an_end_ends_its_connection(fuzzed: Server) -> None:
+    answer = first_answer(exchange(fuzzed.port, request_of(FOLLOWS, fuzzed.owner)))
+    assert answer is not None
+    assert not fault(FOLLOWS, answer)
 
 
 def as_bytes(content: bytes, port: int) -> str:

@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import struct
+import time
 from base64 import b64encode
 from contextlib import suppress
 from typing import NamedTuple
@@ -35,11 +36,11 @@ def request_of(call: Call, key: str) -> bytes:
 def exchange(port: int, request: bytes, *, has_body: bool = True) -> bytes:
     """Send bytes, and return what comes back until the end of an answer or of the connection. Raises Hung."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as wire:
-        received = bytearray()
+        received, deadline = bytearray(), time.monotonic() + PATIENCE
         with suppress(ConnectionError, BrokenPipeError):
             wire.sendall(request)
         try:
-            while not _is_whole(received, has_body) and (piece := _receive(wire)):
+            while not _is_whole(received, has_body) and (piece := _receive(wire, deadline)):
                 received += piece
         except TimeoutError:
             raise Hung(f"the connection is open after {PATIENCE:g} s, with {bytes(received)!r}") from None
@@ -59,7 +60,10 @@ def _is_whole(content: bytes | bytearray, has_body: bool) -> bool:
     return b"\ntransfer-encoding: chunked" in fields and body.endswith(b"0\r\n\r\n")
 
 
-def _receive(wire: socket.socket) -> bytes:
+def _receive(wire: socket.socket, deadline: float) -> bytes:
+    """Return what comes next; nothing at the end of the connection. Raises TimeoutError after the deadline: a server
+    that only sends signs of life keeps no test waiting."""
+    wire.settimeout(max(0.001, deadline - time.monotonic()))
     try:
         return wire.recv(1 << 16)
     except ConnectionError:
@@ -92,15 +96,15 @@ class Socket:
 
     def __init__(self, port: int, key: str) -> None:
         self.wire = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-        self.received = bytearray()
+        self.received, self.deadline = bytearray(), time.monotonic() + PATIENCE
         lines = (
             *("GET /ws HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade"),
             *(f"Authorization: Bearer {key}", "Sec-WebSocket-Version: 13"),
             *(f"Sec-WebSocket-Key: {b64encode(os.urandom(16)).decode()}", "", ""),
         )
         self.wire.sendall("\r\n".join(lines).encode())
-        while b"\r\n\r\n" not in self.received:
-            self.received += self.wire.recv(1 << 16)
+        while b"\r\n\r\n" not in self.received and (piece := _receive(self.wire, self.deadline)):
+            self.received += piece
         assert self.received.startswith(b"HTTP/1.1 101 "), bytes(self.received)
         del self.received[: self.received.index(b"\r\n\r\n") + 4]
 
@@ -112,9 +116,9 @@ class Socket:
         """Return the next frame; None at the end of the connection. Raises Hung."""
         while (frame := self._first()) is None:
             try:
-                piece = _receive(self.wire)
+                piece = _receive(self.wire, self.deadline)
             except TimeoutError:
-                raise Hung(f"no frame within {PATIENCE:g} s") from None
+                raise Hung(f"the connection is open after {PATIENCE:g} s") from None
             if not piece:
                 return None
             self.received += piece
