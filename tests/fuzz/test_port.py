@@ -12,7 +12,19 @@ from tests.conftest import NO_TLS, PATIENCE, Server, running_server
 from tests.fuzz.calls import FOLLOWS, VERSIONS, Call, adr_calls, envelopes, mutated, path_calls, rpc_calls
 from tests.fuzz.exploring import STREAM_SECONDS, explore
 from tests.fuzz.judging import fault, is_answer
-from tests.fuzz.wire import BINARY, CLOSE, PING, PONG, TEXT, Socket, exchange, first_answer, frame_of, request_of
+from tests.fuzz.wire import (
+    BINARY,
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    Socket,
+    close_code,
+    exchange,
+    first_answer,
+    frame_of,
+    request_of,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +124,11 @@ def test_every_frame_gets_an_answer_or_the_end_of_its_connection(fuzzed: Server)
     explore(check, conversations(), 100)
 
 
+@pytest.mark.parametrize("code", [1011, 1013, 3000])
+def test_a_close_frame_is_answered_with_its_code(fuzzed: Server, code: int) -> None:
+    assert not _talk(fuzzed, [frame_of(code.to_bytes(2, "big"), CLOSE)])
+
+
 def _talk(server: Server, sent: list[bytes]) -> str:
     """Send frames and then a call; return what is wrong with what comes back until its answer or the end.
 
@@ -127,7 +144,9 @@ def _talk(server: Server, sent: list[bytes]) -> str:
                 client.send(frame_of(frame.payload, PONG) + _PROBE)
             if frame.opcode == CLOSE:
                 code = int.from_bytes(frame.payload[:2], "big") if frame.payload else 1000
-                return "" if code in NO_FAULT or 4000 <= code < 5000 else f"closed with {code}"
+                # The server repeats the code of the client's close frame (RFC 6455, 5.5.1).
+                is_right = code in NO_FAULT or 4000 <= code < 5000 or code == close_code(b"".join(sent))
+                return "" if is_right else f"closed with {code}"
             if frame.opcode == TEXT and (why := _fault_of_frame(frame.payload)):
                 return why
             if frame.opcode == TEXT and PROBE.encode() in frame.payload:

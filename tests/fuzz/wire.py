@@ -9,6 +9,9 @@ from base64 import b64encode
 from contextlib import suppress
 from typing import NamedTuple
 
+from websockets.protocol import OPEN
+from websockets.server import ServerProtocol
+
 from tests.conftest import PATIENCE
 from tests.fuzz.asking import Answer, Hung, inflated
 from tests.fuzz.calls import Call
@@ -149,3 +152,10 @@ def frame_of(payload: bytes, opcode: int = TEXT) -> bytes:
     else:
         length = b"\xfe" + struct.pack(">H", size) if size < 1 << 16 else b"\xff" + struct.pack(">Q", size)
     return bytes([0x80 | opcode]) + length + b"\0\0\0\0" + payload
+
+
+def close_code(content: bytes) -> int | None:
+    """Return the code in the first close frame of what a client sends; None if there is none before a broken frame."""
+    reader = ServerProtocol(state=OPEN)
+    reader.receive_data(content)
+    return None if reader.close_rcvd is None else reader.close_rcvd.code
