@@ -87,6 +87,14 @@ def test_a_stream_without_an_end_ends_its_connection(fuzzed: Server) -> None:
     assert not fault(FOLLOWS, answer)
 
 
+def test_an_answer_ends_where_its_length_says() -> None:
+    first = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+    second = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 1\r\n\r\n?"
+    answer = first_answer(first + second)
+    assert answer is not None
+    assert answer.content == b"{}"
+
+
 def as_bytes(content: bytes, port: int) -> str:
     """Return the command that sends bytes."""
     text = "".join(f"\\x{byte:02x}" for byte in content)

@@ -81,7 +81,10 @@ def first_answer(content: bytes) -> Answer | None:
         return None
     pairs = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
     headers = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, _, value in pairs}
-    content = _unchunked(rest) if "transfer-encoding" in headers else rest
+    if "transfer-encoding" in headers:
+        content = _unchunked(rest)
+    else:  # Behind it may be the answer to what the server took for another request.
+        content = rest[: int(headers.get("content-length", len(rest)))]
     return Answer(int(status[1]), headers, inflated(headers, content))
 
 
