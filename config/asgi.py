@@ -15,6 +15,7 @@ from tasks_app.asgi.cors import Cors  # noqa: E402
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
 from tasks_app.transports.floods import refuse_early  # noqa: E402
+from tasks_app.transports.http_requests import Request  # noqa: E402
 from tasks_app.transports.unread import refuse_unread  # noqa: E402
 from tasks_app.transports.websocket import WebSocket  # noqa: E402
 
@@ -24,6 +25,7 @@ if settings.A2A_SLACK:
 
     responder.ask = ask_for_slack
 
+stock.request_class = Request
 http: App = Http(Cors(LeanHandler(), settings.A2A_CORS_ORIGINS), stock)
 if settings.A2A_LOG_CALLS:
     http = CallLog(http)

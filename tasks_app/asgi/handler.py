@@ -13,7 +13,7 @@ from io import BytesIO
 from typing import Any
 
 from django.conf import settings
-from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -32,6 +32,7 @@ from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.headers import protect
 from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, over_limit, refuse_call
+from tasks_app.transports.http_requests import Request
 from tasks_app.transports.keys import authenticate
 from tasks_app.transports.waiting import Unfinished
 
@@ -81,7 +82,7 @@ class LeanHandler(ASGIHandler):
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
             body = await intake.read()
-            request: Any = ASGIRequest(scope, BytesIO(body))
+            request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
             request.departure = partial(_wait_for_disconnect, receive)  # For views that wait.
             response = await self._middleware_chain(request)
@@ -113,7 +114,7 @@ class LeanHandler(ASGIHandler):
 
 
 async def _refuse(refusal: Refusal, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    response = await _encode_refusal(ASGIRequest(scope, BytesIO()), refusal)
+    response = await _encode_refusal(Request(scope, BytesIO()), refusal)
     await send_refusal(response, scope, receive, send)
 
 
@@ -122,7 +123,7 @@ async def _owner_of(scope: dict[str, Any], required: bool) -> int:
     if is_signed(scope["path"]):
         return STRANGERS
     try:
-        request = ASGIRequest(scope, BytesIO())
+        request = Request(scope, BytesIO())
         recognition = await authenticate(evidence_in(request.META), partial(find_origin, request))
         if not admits(recognition.caller.networks, peer_of(request)):
             # Otherwise a stolen key, useless from elsewhere, could fill the body account of its owner.

@@ -32,6 +32,7 @@ from tasks_app.transports.challenges import challenge
 from tasks_app.transports.doubts import Digests, Doubts, IsWrong, find_unknown, find_wrong
 from tasks_app.transports.heads import Place, encode_whole, find_place, meta_of, wrap_of
 from tasks_app.transports.http import Refusal, refusal_of_encoding, wrong_type
+from tasks_app.transports.http_requests import media_of
 from tasks_app.transports.keys import is_cached, refuter_of
 from tasks_app.transports.receiving import early_choice, methods_of
 from tasks_app.transports.refusing import EarlyChoice, explain
@@ -163,7 +164,7 @@ def _choice(endpoint: Endpoint, members: AnyMember | list[AnyMember]) -> EarlyCh
 def _read_plain(head: Head, body: bytes) -> Body | None:
     """Return what the refusal of a call over REST depends on; None for a body that is refused without a look at the
     credential."""
-    if body and (not head.place.has_body or _media_of(head.meta) not in KINDS):
+    if body and (not head.place.has_body or media_of(head.meta) not in KINDS):
         return None
     return Body(wrap_of(head.place.endpoint))
 
@@ -207,12 +208,8 @@ def _in_language(wrapping: Wrapping, language: Language, methods: Sequence[Metho
 
 def _refusal_of(meta: Mapping[str, str]) -> Refusal | None:
     """Return the refusal of a body that is no JSON by its head, as http.body_of() raises it; None for any other."""
-    kind = _media_of(meta)
+    kind = media_of(meta)
     return refusal_of_encoding(meta) if kind.endswith("json") else wrong_type(kind)
-
-
-def _media_of(meta: Mapping[str, str]) -> str:
-    return meta.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
 
 
 def _is_key(evidence: Evidence) -> bool:

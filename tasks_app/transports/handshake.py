@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import TooManyFieldsSent
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 
 from a2a import languages
@@ -29,6 +28,7 @@ from tasks_app.limits.accounts import Holding, account
 from tasks_app.transports.call import Call
 from tasks_app.transports.frames import adapt
 from tasks_app.transports.http import Refusal, call_of, fault_of_key, over_limit, refuse
+from tasks_app.transports.http_requests import Request
 from tasks_app.transports.keys import Proof
 
 DOOR = "websocket"
@@ -62,7 +62,7 @@ def request_of(scope: MutableMapping[str, Any]) -> HttpRequest:
     it."""
     plain = {**scope, "type": "http", "method": "GET", "scheme": _SCHEMES.get(scope.get("scheme", "ws"), "http")}
     scope["query_string"] = b""
-    return ASGIRequest(plain, BytesIO())
+    return Request(plain, BytesIO())
 
 
 async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening:

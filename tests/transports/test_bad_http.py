@@ -42,6 +42,25 @@ def test_json_of_any_name_is_taken(caller: httpx.Client, kind: str) -> None:
     assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
 
 
+ODD = ["a*=nowhere''x", "charset=utf-8", "charset=nowhere", "charset*=utf-16''x"]
+"""Parameters of a media type that Django reads, and that may raise an error in it."""
+
+
+@pytest.mark.parametrize("parameter", ODD)
+def test_parameters_of_a_media_type_do_not_matter(caller: httpx.Client, parameter: str) -> None:
+    headers = {"Content-Type": f"application/json; {parameter}"}
+    response = caller.post("/jsonrpc?" + "&" * 1_200, content=call("nope", {}), headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
+
+
+@pytest.mark.parametrize("parameter", ODD)
+@pytest.mark.parametrize("header", ["Content-Type", "Accept"])
+def test_parameters_of_a_media_type_break_no_page(caller: httpx.Client, header: str, parameter: str) -> None:
+    headers = {header: f"text/html; {parameter}"}
+    pages = ["/", "/healthz", "/admin/login/", "/.well-known/agent-card.json"]
+    assert all(caller.get(page, headers=headers).status_code in {200, 405} for page in pages)
+
+
 def test_a_compressed_body_is_refused(caller: httpx.Client) -> None:
     response = caller.post("/jsonrpc", content=gzip.compress(send()), headers={"Content-Encoding": "gzip"})
     assert "compressed" in refusal(response, 415, -32600)["message"]

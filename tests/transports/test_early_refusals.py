@@ -47,6 +47,9 @@ HEADS = {
     "compressed": {"Content-Encoding": "gzip"},
     "text": {"Content-Type": "text/plain"},
     "no type": {"Content-Type": ""},
+    "json and an equals sign": {"Content-Type": "application/json=x; charset=utf-8"},
+    "text and an equals sign": {"Content-Type": "text/plain=json; charset=utf-8"},
+    "an unknown charset": {"Content-Type": "application/json; a*=nowhere''x"},
     "a page with a form": {"Origin": PAGE, "Content-Type": "application/x-www-form-urlencoded"},
 }
 LISTS = {"no": [], "one": [PAGE], "all": ["*"]}
