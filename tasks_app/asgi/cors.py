@@ -13,7 +13,7 @@ from a2a.extensions import HEADER, OLD_HEADER
 from a2a.language import VERSION_HEADER
 from a2a.money import HEADER as BUDGET_HEADER
 from tasks_app.callers.paths import is_health
-from tasks_app.transports.origins import Headers, Origins
+from tasks_app.transports.origins import Headers, Origins, origin_in
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 METHODS = sorted(
@@ -49,11 +49,10 @@ class Cors:
         verb = scope["method"]
         if (self.origins.is_closed and verb != "OPTIONS") or is_health(scope["path"]):
             return self.app(scope, receive, send)
-        origin = _header(scope, b"origin")
+        origin = origin_in(scope)
         if verb == "OPTIONS" and _is_preflight(scope, origin):
             return self._answer_preflight(origin, send)
-        # A cache may keep the answer to a request without an origin for one with an origin, and caches keep these only.
-        if origin is None and verb not in {"GET", "HEAD"}:
+        if not self.origins.concern(verb, origin):
             return self.app(scope, receive, send)
         return self.app(scope, receive, partial(self._send, send, origin))
 
@@ -72,15 +71,8 @@ class Cors:
         await send({"type": "http.response.body", "body": b"" if headers else _REFUSAL})
 
 
-def _header(scope: dict[str, Any], name: bytes) -> bytes | None:
-    for field, value in scope["headers"]:
-        if field == name:
-            return bytes(value)
-    return None
-
-
 def _is_preflight(scope: dict[str, Any], origin: bytes | None) -> bool:
     """Return whether an OPTIONS is a preflight, which has no body. One with a body is a call like others."""
-    fields = {field for field, _ in scope["headers"]}
-    has_body = b"transfer-encoding" in fields or (_header(scope, b"content-length") or b"0") != b"0"
+    fields = dict(scope["headers"])
+    has_body = b"transfer-encoding" in fields or fields.get(b"content-length", b"0") != b"0"
     return origin is not None and b"access-control-request-method" in fields and not has_body

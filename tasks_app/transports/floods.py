@@ -48,13 +48,13 @@ doubted_tokens: Doubts[IsWrong] = Doubts(find_wrong)
 class Head(Struct):
     """The head of a call that may be refused."""
 
+    scope: Mapping[str, Any]
     meta: Mapping[str, str]
     """The headers, named as in WSGI."""
     peer: str | None
     origin: str
     """The address for limits of strangers."""
     place: Place
-    path: str
     refusal: Refusal | None
     """The refusal of a body that is no JSON by the head. It comes in place of that of the credential."""
 
@@ -79,14 +79,8 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if evidence is None or is_cached(evidence):
         return None
     peer = peer_in(meta)
-    head = Head(
-        meta,
-        peer,
-        origin_of(peer, forwarded=is_forwarded(meta)),
-        place,
-        scope["path"],
-        None if place.is_rest else _refusal_of(meta),
-    )
+    origin, refusal = origin_of(peer, forwarded=is_forwarded(meta)), None if place.is_rest else _refusal_of(meta)
+    head = Head(scope, meta, peer, origin, place, refusal)
     try:
         strangers.check_failures(head.origin)
     except TooManyCalls as error:
@@ -180,9 +174,9 @@ def _refuse(head: Head, call: Body, error: Error) -> Whole:
         further = {"Retry-After": str(error.retry_after)}
     else:
         failure = _in_language(wrapping, *call.choice) if call.choice else _unknown(head.place.endpoint, wrapping.id)
-        further = {"WWW-Authenticate": challenge(head.path, "invalid_token")}
+        further = {"WWW-Authenticate": challenge(head.scope["path"], "invalid_token")}
     tally.count(head.peer, failure.status)
-    return encode_whole(failure, wrapping.media, head.meta, further)
+    return encode_whole(failure, wrapping.media, head.scope, head.meta, further)
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -80,14 +80,14 @@ def wrap_of(endpoint: str, rpc_id: Id = None) -> Wrapping:
     return wrap(row.envelope, rpc_id, row.neutral)
 
 
-def encode_whole(failure: Failure, media: str, meta: Mapping[str, str], further: dict[str, str]) -> Whole:
+def encode_whole(
+    failure: Failure, media: str, scope: Mapping[str, Any], meta: Mapping[str, str], further: dict[str, str]
+) -> Whole:
     """Return the answer with an error and its further headers, as http.answer() makes it, and Cors for pages."""
     further["Content-Length"] = str(len(failure.payload))
     headers = {"Content-Type": media} | headers_of(request_id_in(meta) or uuid7(), further)
     fields = [(name.lower().encode(), value.encode("latin1")) for name, value in headers.items()]
-    if (origin := meta.get("HTTP_ORIGIN")) is not None:
-        fields = complete(fields, origin)
-    return failure.status, fields, failure.payload
+    return failure.status, complete(fields, scope), failure.payload
 
 
 def _name(field: bytes) -> str:

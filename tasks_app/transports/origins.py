@@ -1,7 +1,8 @@
 """The headers that let pages of other origins read answers (CORS, the Fetch standard, 3.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 
@@ -27,6 +28,8 @@ ANSWER_HEADERS = (
     *("RateLimit", "RateLimit-Policy", "Accept-Ranges", "Content-Range", "Content-Disposition"),
 )
 """Headers of answers that a page may read, besides those that every page may read (the Fetch standard, 2.2.2)."""
+_CACHED = frozenset({"GET", "HEAD"})
+"""The verbs whose answers caches keep."""
 _BY_ORIGIN = b"Origin"
 _EXPOSED = (b"access-control-expose-headers", ", ".join(ANSWER_HEADERS).encode())
 
@@ -41,6 +44,13 @@ class Origins:
         self.is_closed = not listed
         self.is_for_all = ALL in listed
         self.grants = {origin.encode(): (b"access-control-allow-origin", origin.encode()) for origin in listed}
+
+    def concern(self, verb: str, origin: bytes | None) -> bool:
+        """Return whether the answer to a request has headers for pages.
+
+        Without an origin it has them if a cache may keep it, and then use it for a request with an origin.
+        """
+        return not self.is_closed and (origin is not None or verb in _CACHED)
 
     def headers(self, origin: bytes | None) -> Headers:
         """Return the headers that let the page read an answer; none if its origin is not listed."""
@@ -60,9 +70,15 @@ class Origins:
         return [pair for pair in fields if pair[0].lower() != b"vary"] + [(b"vary", b", ".join([*vary, _BY_ORIGIN]))]
 
 
-def complete(fields: Headers, origin: str) -> Headers:
-    """Return the headers of an answer to a page of an origin, by the settings."""
-    return _origins(tuple(settings.A2A_CORS_ORIGINS)).complete(fields, origin.encode("latin1"))
+def origin_in(scope: Mapping[str, Any]) -> bytes | None:
+    """Return the origin of the page that has sent a request; None without one."""
+    return next((bytes(value) for field, value in scope["headers"] if field == b"origin"), None)
+
+
+def complete(fields: Headers, scope: Mapping[str, Any]) -> Headers:
+    """Return the headers of the answer to a request with those for the page, by the settings."""
+    origins, origin = _origins(tuple(settings.A2A_CORS_ORIGINS)), origin_in(scope)
+    return origins.complete(fields, origin) if origins.concern(scope["method"], origin) else fields
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,7 @@ def refuse_unread(scope: dict[str, Any]) -> Whole | None:
         return None
     media, failure = _answer(place.endpoint, credentials())
     tally.count(peer, failure.status)
-    return encode_whole(failure, media, meta, {"WWW-Authenticate": challenge(scope["path"])})
+    return encode_whole(failure, media, scope, meta, {"WWW-Authenticate": challenge(scope["path"])})
 
 
 @lru_cache(maxsize=64)

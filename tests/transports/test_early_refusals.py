@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 
 from a2a.errors import TooManyCalls
 from tasks_app.asgi.cors import Cors
@@ -20,7 +21,7 @@ from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
-ADDRESS, PAGE = "192.0.2.7", "https://page.example"
+ADDRESS, PAGE, OTHER = "192.0.2.7", "https://page.example", "https://other.example"
 BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
 BODIES = {
     "a call": BODY,
@@ -43,7 +44,7 @@ BODIES = {
 HEADS = {
     "json": {},
     "a page": {"Origin": PAGE},
-    "a page of another origin": {"Origin": "https://other.example"},
+    "a page of another origin": {"Origin": OTHER},
     "compressed": {"Content-Encoding": "gzip"},
     "text": {"Content-Type": "text/plain"},
     "no type": {"Content-Type": ""},
@@ -70,23 +71,45 @@ async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
         pass
 
 
-@pytest.mark.parametrize("is_refused", [False, True], ids=["with a wrong key", "of a refused address"])
-@pytest.mark.parametrize("name", CALLS)
-async def test_the_early_refusal_of_any_call_is_the_usual_one(name: str, is_refused: bool, settings: Any) -> None:
-    kind, body, listed = CALLS[name]
-    settings.A2A_CORS_ORIGINS = LISTS[listed]
-    headers = {"Content-Type": "application/json", "Authorization": "Bearer wrong"} | HEADS[kind]
-    if is_refused:
+@pytest.fixture(params=[False, True], ids=["with a wrong key", "of a refused address"])
+def wrong(flood: None, request: pytest.FixtureRequest) -> None:
+    """Use up the wrong credentials of the address, or do not."""
+    if request.param:
         with suppress(TooManyCalls):
             while True:
                 strangers.count_failure(ADDRESS)
-    before = tally.totals[ADDRESS]
-    status, fields, content = await refusal(headers, body)
-    between = tally.totals[ADDRESS]
-    app = Cors(LeanHandler(), LISTS[listed])
+
+
+@pytest.mark.usefixtures("wrong")
+@pytest.mark.parametrize("name", CALLS)
+async def test_the_early_refusal_of_any_call_is_the_usual_one(name: str, settings: Any) -> None:
+    kind, body, listed = CALLS[name]
+    settings.A2A_CORS_ORIGINS = LISTS[listed]
+    await compare("POST", "/jsonrpc", {"Content-Type": "application/json"} | HEADS[kind], body)
+
+
+@pytest.mark.usefixtures("wrong")
+@pytest.mark.parametrize("listed", LISTS)
+@pytest.mark.parametrize("sent", [[], [PAGE], [PAGE, OTHER], [OTHER, PAGE]], ids=str)
+@pytest.mark.parametrize(("verb", "path"), [("GET", "/tasks/x"), ("POST", "/jsonrpc")])
+async def test_the_early_refusal_has_the_usual_headers_for_pages(
+    verb: str, path: str, sent: list[str], listed: str, settings: Any
+) -> None:
+    settings.A2A_CORS_ORIGINS = LISTS[listed]
+    await compare(verb, path, [("Content-Type", "application/json"), *(("Origin", page) for page in sent)], b"")
+
+
+async def compare(verb: str, path: str, headers: Any, body: bytes) -> None:
+    """Check that a call is refused early as the application refuses it, and counted as often."""
+    app = Cors(LeanHandler(), settings.A2A_CORS_ORIGINS)
     transport = httpx.ASGITransport(app=app, client=(ADDRESS, 40_000))
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
-        usual = await client.post("/jsonrpc", content=body, headers=headers)
+        request = client.build_request(verb, path, content=body, headers=headers)
+        request.headers["Authorization"] = "Bearer wrong"
+        before = tally.totals[ADDRESS]
+        status, fields, content = await refusal(request, body)
+        between = tally.totals[ADDRESS]
+        usual = await client.send(request)
     assert status == usual.status_code
     assert [between - before, tally.totals[ADDRESS] - between] == [1, 1]
     own = {field.decode(): value.decode() for field, value in fields}
@@ -95,10 +118,10 @@ async def test_the_early_refusal_of_any_call_is_the_usual_one(name: str, is_refu
     assert without_wait(content) == without_wait(usual.content)
 
 
-async def refusal(headers: dict[str, str], body: bytes) -> Any:
+async def refusal(request: httpx.Request, body: bytes) -> Any:
     """Return the early refusal of a call."""
-    fields = [(field.lower().encode(), value.encode()) for field, value in headers.items()]
-    path = {"method": "POST", "path": "/jsonrpc", "root_path": ""}
+    fields = [(field.lower(), value) for field, value in request.headers.raw]
+    path = {"method": request.method, "path": request.url.path, "root_path": ""}
     early = refuse_early({**path, "client": (ADDRESS, 40_000), "headers": fields})
     assert early is not None
     answer = early(body)
