@@ -73,7 +73,7 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     if not (is_flood or strangers.refuses_any()) or (place := find_place(scope)) is None:
         return None
     meta = meta_of(scope)
-    if place.is_rest and "HTTP_CONTENT_ENCODING" in meta:
+    if place.is_rest and refusal_of_encoding(meta):
         return None
     evidence = evidence_in(meta)
     if evidence is None or is_cached(evidence):

@@ -26,7 +26,7 @@ def refuse_unread(scope: dict[str, Any]) -> Whole | None:
     if (place := find_place(scope)) is None:
         return None
     meta = meta_of(scope)
-    if not SMALL < _length_in(meta) <= settings.A2A_BODY_BYTES or "HTTP_CONTENT_ENCODING" in meta:
+    if not SMALL < _length_in(meta) <= settings.A2A_BODY_BYTES:
         return None
     if evidence_in(meta) is not None or tally.records(peer := peer_in(meta)):
         return None
