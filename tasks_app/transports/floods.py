@@ -31,7 +31,7 @@ from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.challenges import challenge
 from tasks_app.transports.doubts import Digests, Doubts, IsWrong, find_unknown, find_wrong
 from tasks_app.transports.heads import Place, encode_whole, find_place, meta_of, wrap_of
-from tasks_app.transports.http import Refusal, refusal_of_encoding, wrong_type
+from tasks_app.transports.http import Refusal, exceeded, refusal_of_encoding, wrong_type
 from tasks_app.transports.http_requests import media_of
 from tasks_app.transports.keys import is_cached, refuter_of
 from tasks_app.transports.receiving import early_choice, methods_of
@@ -133,19 +133,19 @@ def _refuse_key(head: Head, call: Body) -> Whole | None:
 
 def _read(head: Head, body: bytes) -> Body | None:
     """Return the part of a body that its refusal depends on; None for a body that goes the usual way."""
-    if len(body) > SMALL:
+    endpoint = languages.ALL.endpoints[head.place.endpoint]
+    if len(body) > SMALL or exceeded(body, endpoint.body_setting):
         return None
     if head.place.is_rest:
         return _read_plain(head, body)
     if head.refusal is not None:
-        return Body(wrap_of(head.place.endpoint))
-    endpoint = languages.ALL.endpoints[head.place.endpoint]
+        return Body(wrap_of(endpoint.name))
     try:
         members = endpoint.envelope.parse(body)
     except (ParseError, InvalidRequest):
-        return Body(wrap_of(head.place.endpoint))
+        return Body(wrap_of(endpoint.name))
     rpc_id = None if isinstance(members, list) or not isinstance(members.id, str | int | float) else members.id
-    return Body(wrap_of(head.place.endpoint, rpc_id), _choice(endpoint, members))
+    return Body(wrap_of(endpoint.name, rpc_id), _choice(endpoint, members))
 
 
 def _choice(endpoint: Endpoint, members: AnyMember | list[AnyMember]) -> EarlyChoice | None:

@@ -82,10 +82,18 @@ def read(request: HttpRequest, setting: str = WIDEST) -> bytes:
         body = request.body
     except RequestDataTooBig:
         raise too_large() from None
-    # Reading a setting takes time. A body below MIN_LIMIT is within the limit, whatever it is.
-    if len(body) > MIN_LIMIT and len(body) > (limit := min(settings.A2A_BODY_BYTES, getattr(settings, setting))):
+    if limit := exceeded(body, setting):
         raise too_large(limit)
     return body
+
+
+def exceeded(body: bytes, setting: str) -> int | None:
+    """Return the limit of a setting that a body exceeds; None for one within it."""
+    # Reading a setting takes time. A body below MIN_LIMIT is within the limit, whatever it is.
+    if len(body) <= MIN_LIMIT:
+        return None
+    limit: int = min(settings.A2A_BODY_BYTES, getattr(settings, setting))
+    return limit if len(body) > limit else None
 
 
 def too_large(limit: int | None = None) -> Refusal:

@@ -109,6 +109,18 @@ async def test_large_bodies_go_the_usual_way() -> None:
     assert early(BODY + b" " * 20_000) is None
 
 
+@pytest.mark.parametrize(
+    ("path", "setting"),
+    [("/jsonrpc", "A2A_BODY_BYTES"), ("/message:send", "A2A_BODY_BYTES"), ("/invoke", "A2A_INVOKE_BYTES")],
+)
+async def test_bodies_beyond_a_small_limit_go_the_usual_way(path: str, setting: str, settings: Any) -> None:
+    early = refuse_early(scope(path=path))
+    assert early is not None
+    assert early(BODY + b" " * 2_000) is not None
+    setattr(settings, setting, 1_500)
+    assert early(BODY + b" " * 2_000) is None
+
+
 REST = [
     ("GET", "/tasks/x", b""),
     ("GET", "/v1/tasks/x", b""),
