@@ -67,9 +67,7 @@ def meta_of(scope: Mapping[str, Any]) -> dict[str, str]:
             continue  # Named as in WSGI, X_Forwarded_For would be a header that the proxy alone may write.
         name = _usual_name(field) if len(field) <= MAX_CACHED_NAME else _name(field)
         text = value.decode("latin1")
-        if name in meta:
-            text = meta[name] + ("; " if name == "HTTP_COOKIE" else ",") + text
-        meta[name] = text
+        meta[name] = f"{meta[name]},{text}" if name in meta else text
     return meta
 
 
