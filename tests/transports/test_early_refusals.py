@@ -8,6 +8,7 @@ import httpx
 import pytest
 from django.conf import settings
 
+from a2a import languages
 from a2a.errors import TooManyCalls
 from tasks_app.asgi.cors import Cors
 from tasks_app.asgi.handler import LeanHandler
@@ -53,6 +54,14 @@ HEADS = {
     "an unknown charset": {"Content-Type": "application/json; a*=nowhere''x"},
     "a page with a form": {"Origin": PAGE, "Content-Type": "application/x-www-form-urlencoded"},
 }
+PATHS = [
+    f"/{start}{path}"
+    for endpoint in languages.ALL.endpoints.values()
+    if not endpoint.routes
+    for path in endpoint.paths
+    for start in ("", "agents/echo/", "agents/nothing/")
+]
+"""The paths of all languages with an envelope."""
 LISTS = {"no": [], "one": [PAGE], "all": ["*"]}
 CALLS = {
     **{f"{name} from {listed} origins": (name, BODY, listed) for name in HEADS for listed in LISTS},
@@ -86,6 +95,12 @@ async def test_the_early_refusal_of_any_call_is_the_usual_one(name: str, setting
     kind, body, listed = CALLS[name]
     settings.A2A_CORS_ORIGINS = LISTS[listed]
     await compare("POST", "/jsonrpc", {"Content-Type": "application/json"} | HEADS[kind], body)
+
+
+@pytest.mark.usefixtures("wrong")
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_early_refusal_at_any_path_is_the_usual_one(path: str) -> None:
+    await compare("POST", path, {"Content-Type": "application/json"}, BODY)
 
 
 @pytest.mark.usefixtures("wrong")

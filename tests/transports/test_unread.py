@@ -13,7 +13,7 @@ from tasks_app.transports.unread import refuse_unread
 from tests.support.hand import Hand
 
 ADDRESS, PAGE = "192.0.2.9", "https://page.example"
-PATHS = ["/jsonrpc", "/agents/echo/jsonrpc", "/message:send", "/v1/message:send", "/invoke", "/a2a"]
+PATHS = ["/", "/jsonrpc", "/agents/echo/jsonrpc", "/message:send", "/v1/message:send", "/invoke", "/a2a"]
 
 
 def scope(*fields: tuple[bytes, bytes], path: str = "/jsonrpc", size: int | str = SMALL + 1, verb: str = "POST") -> Any:
