@@ -14,6 +14,9 @@ from tasks_app.process.unchunked import Unchunked
 
 LARGE_DIGITS = 5
 """Digits of the length of a body that may be too large for a stranger."""
+REST_SECONDS = 0.1
+"""Seconds for which the application does not begin with a request that may be answered early, while the rest of its
+body may be on its way. Many clients send a body right behind its head, but in a packet of its own."""
 _CLOSE = (b"connection", b"close")
 _CONTROLS = bytes({*range(32), 127} - {9})
 """Characters that no header may have (RFC 9110, 5.5)."""
@@ -45,6 +48,8 @@ class Answering(HttpToolsProtocol):
     early: Early | None = None
     """Answers the current request without the application, when its body is there. Until then the application has not
     begun."""
+    awaited: RequestResponseCycle | None = None
+    """The request whose rest is awaited for REST_SECONDS, or was."""
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self.current = cycle
@@ -71,6 +76,16 @@ class Answering(HttpToolsProtocol):
         """Let the application answer a request that was not answered early."""
         self.early = None
         super()._start_asgi_task(self.cycle, self.app)
+
+    def begin_soon(self) -> None:
+        """Let the application answer a request whose body does not arrive within REST_SECONDS."""
+        if self.awaited is not self.cycle:
+            self.awaited = self.cycle
+            self.loop.call_later(REST_SECONDS, self._begin_late, self.cycle)
+
+    def _begin_late(self, cycle: RequestResponseCycle) -> None:
+        if self.early is not None and self.cycle is cycle:
+            self.begin()
 
     def answer_early(self, early: Early, cycle: RequestResponseCycle) -> bool:
         """Write the answer to a request whose body is there; return whether there is one, now or later.

@@ -180,7 +180,11 @@ class Connection(Answering):
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
             return
         if self.early is not None:
-            self.begin()  # The rest of the body may be long in coming. The application has a deadline for it.
+            # The rest of the body may be long in coming. The application has a deadline for it.
+            if self.is_large or self.expect_100_continue or len(self.cycle.body) > MAX_UNREAD:
+                self.begin()
+            else:
+                self.begin_soon()
         self._note_wait()
 
     def _parse(self, data: bytes | memoryview) -> None:

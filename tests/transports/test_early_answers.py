@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tasks_app.process import answering
 from tasks_app.process.answering import Early, Whole
-from tasks_app.process.connections import MAX_PIPELINE, MAX_UNREAD
+from tasks_app.process.connections import MAX_PIPELINE, MAX_UNREAD, Connection
 from tests.conftest import PATIENCE
 from tests.support.wire_server import Served, served
 
@@ -59,6 +60,50 @@ async def test_requests_behind_each_other_are_refused_early_in_their_order(kinds
     assert app.calls == [path for path in paths if "app" in path or "passed" in path]
 
 
+BODY = {
+    "a length": b"Content-Length: 4\r\n\r\nbody",
+    "chunks": b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["now", "later"])
+@pytest.mark.parametrize("name", BODY)
+async def test_a_request_whose_body_comes_behind_its_head_is_refused_early(
+    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "REST_SECONDS", 10 * PATIENCE)
+    app = Refusing()
+    async with served(app) as server, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        request = f"POST /{kind} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n".encode() + BODY[name]
+        place = request.index(b"body") + 2
+        writer.write(request[:place])
+        while not bytes_of_bodies(server):  # noqa: ASYNC110  # no Event there
+            await asyncio.sleep(0.001)
+        writer.write(request[place:])
+        answer = await reader.read()
+        writer.close()
+    assert (bodies(answer), app.calls) == ([f"/{kind}"], [])
+
+
+async def test_the_application_begins_when_a_body_is_long_in_coming() -> None:
+    app = Refusing()
+    async with served(app) as server:
+        assert bodies(await server.ask("POST /now HTTP/1.1\r\nConnection: close\r\nContent-Length: 4")) == ["/now"]
+    assert app.calls == ["/now"]
+
+
+@pytest.mark.parametrize("field", ["Expect: 100-continue\r\nContent-Length: 4", "Content-Length: 20000"])
+async def test_the_application_begins_at_once_with_a_body_that_waits_or_is_large(
+    field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "REST_SECONDS", 10 * PATIENCE)
+    app = Refusing()
+    async with served(app) as server:
+        await server.ask(f"POST /now HTTP/1.1\r\nConnection: close\r\n{field}")
+    assert app.calls == ["/now"]
+
+
 class Departing:
     """An application that awaits the departure of its client again and again, as a call does that waits."""
 
@@ -96,6 +141,12 @@ async def test_bytes_behind_a_call_that_waits_are_bounded_however_often_it_looks
     assert MAX_UNREAD < most < MAX_UNREAD + ONE_READ
     # The rest was read once the first call was answered.
     assert answers.count(b"HTTP/1.1 204") == app.answers == 2
+
+
+def bytes_of_bodies(server: Served) -> int:
+    """Return the bytes that connections have received of the bodies of their last requests."""
+    connections = [one for one in server.state.connections if isinstance(one, Connection)]
+    return sum(len(one.cycle.body) for one in connections if one.cycle)
 
 
 def pending_in(server: Served) -> int:
