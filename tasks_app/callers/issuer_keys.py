@@ -86,7 +86,9 @@ class KeySource:
         now = time.monotonic()
         if now - self.fetched_at < LAST_SECONDS and (key := self.keys.get((kid, algorithm))) is not None:
             return key
-        if self.absent.get(kid, 0.0) > now or 0.0 <= now - self.fetched_at < PAUSE_SECONDS:
+        # While a fetch is under way, and after one that failed, find() waits for the issuer or says that it is away.
+        is_settled = not self.failed and (self.flight is None or self.flight.done())
+        if self.absent.get(kid, 0.0) > now or (is_settled and now - self.tried_at < PAUSE_SECONDS):
             raise InvalidKey
         return None
 

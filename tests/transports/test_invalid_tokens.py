@@ -12,7 +12,7 @@ from jwt import PyJWK
 from a2a.errors import InvalidKey
 from tasks_app.callers import access, tokens
 from tasks_app.callers.access import MANY_MISSES, Misses
-from tasks_app.callers.issuer_keys import source_of
+from tasks_app.callers.issuer_keys import PAUSE_SECONDS, source_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.schemes import Evidence
 from tasks_app.exchanges.refusals import tally
@@ -119,3 +119,21 @@ async def test_an_invalid_token_that_the_application_refuses_counts_for_the_floo
 
     assert await tried(known.token(key=FOREIGN)) == 1
     assert await tried(known.token(iat=1, exp=2)) == 0
+
+
+async def test_a_token_of_a_new_key_goes_to_the_application_when_that_would_fetch_keys(
+    known: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = source_of(issuers()[known.url])
+    known.rotate()
+    token = known.token()
+    assert await refuse(token) is not None
+    # The last fetch took long, so the time between two fetches is over before its keys are as old as that.
+    monkeypatch.setattr(source, "tried_at", source.tried_at - PAUSE_SECONDS)
+    assert await refuse(token) is None
+    under_way = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(source, "tried_at", source.fetched_at)
+    monkeypatch.setattr(source, "flight", under_way)
+    assert await refuse(token) is None
+    under_way.set_result(None)
+    assert await refuse(token) is not None
