@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +18,13 @@ from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.http import Refusal
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+PAGES = 16
+"""Pages that are made at the same time. Django's own handler takes a thread for each, and its view often a database
+connection, of which strangers could otherwise take all that the database has."""
+WAITING = 256
+"""Pages that wait to be made. Those beyond them are refused."""
+RETRY_SECONDS = 1
+"""Seconds after which a client that was refused may ask again."""
 
 
 class Application:
@@ -51,6 +59,7 @@ class Http:
     def __init__(self, lean: App, stock: App) -> None:
         self.lean = lean
         self.stock = stock
+        self.places = Places()
 
     def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
         return (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)
@@ -66,11 +75,15 @@ class Http:
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            await self.stock(scope, _replay(body, receive), page)
+            with await self.places.take() as page.place:
+                await self.stock(scope, _replay(body, receive), page)
         except Gone:
             return
         except Refusal as refusal:
-            await send_refusal(_say(str(refusal), refusal.status), scope, receive, send)
+            sentence = _say(str(refusal), refusal.status)
+            if refusal.status == 503:
+                sentence["Retry-After"] = str(RETRY_SECONDS)
+            await send_refusal(sentence, scope, receive, send)
         except asyncio.CancelledError:
             if page.has_begun or (error := take_back_cancellation()) is None:
                 raise
@@ -82,11 +95,37 @@ class Http:
             intake.release()
 
 
+class Places:
+    """The places of pages that are made at the same time, on the loop of this process."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.free = asyncio.Semaphore(PAGES)
+        self.waiting = 0
+
+    async def take(self) -> ExitStack:
+        """Return a place, which close() gives back. Raises Refusal: 503, if too many pages wait for one."""
+        if (loop := asyncio.get_running_loop()) is not self.loop:
+            self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), 0
+        if self.waiting >= WAITING:
+            raise Refusal(503, "Too many pages are asked for at once. Try again in a moment.")
+        self.waiting += 1
+        try:
+            await self.free.acquire()
+        finally:
+            self.waiting -= 1
+        place = ExitStack()
+        place.callback(self.free.release)
+        return place
+
+
 class Page:
     """The answer of Django's own handler, which goes on in a task of its own after it was cancelled."""
 
     def __init__(self, send: Any) -> None:
         self.send = send
+        self.place = ExitStack()
+        """Its place, which it gives back when its answer begins, because a client may be slow in reading that."""
         self.has_begun = False
         self.is_over = False
         """Whether another answer was sent instead, so that this one is dropped."""
@@ -94,6 +133,7 @@ class Page:
     async def __call__(self, message: dict[str, Any]) -> None:
         """Send a message of ASGI."""
         if not self.is_over:
+            self.place.close()
             self.has_begun = True
             await self.send(message)
 

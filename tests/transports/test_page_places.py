@@ -1,0 +1,89 @@
+"""How many pages are made at the same time, and what becomes of the others."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from tasks_app.asgi import application
+from tasks_app.asgi.application import PAGES, Http
+from tests.conftest import PATIENCE
+
+
+class Pages:
+    """A handler whose pages are made when they may, and then sent to a reader."""
+
+    def __init__(self) -> None:
+        self.begun = self.now = self.most = 0
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        self.begun, self.now = self.begun + 1, self.now + 1
+        self.most = max(self.most, self.now)
+        await self.may_end.wait()
+        self.now -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a page"})
+
+
+@pytest.fixture
+def pages() -> Pages:
+    return Pages()
+
+
+async def ask(http: Http) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=http), base_url="http://testserver") as client:
+        return await client.get("/admin/login/")
+
+
+async def begin(pages: Pages, number: int) -> None:
+    """Wait until so many pages have begun, and let others begin that may."""
+    async with asyncio.timeout(PATIENCE):
+        while pages.begun < number:  # noqa: ASYNC110  # no Event there
+            await asyncio.sleep(0.001)
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+async def test_a_few_pages_are_made_at_once_and_all_are_answered(pages: Pages) -> None:
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(3 * PAGES)]
+    await begin(pages, PAGES)
+    assert pages.begun == PAGES
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * 3 * PAGES
+    assert pages.most == PAGES
+
+
+async def test_pages_beyond_those_that_may_wait_are_refused(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "WAITING", 2)
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES + 2)]
+    await begin(pages, PAGES)
+    refusal = await ask(http)
+    assert (refusal.status_code, refusal.headers["retry-after"]) == (503, "1")
+    asked.pop().cancel()
+    asked.append(asyncio.ensure_future(ask(http)))
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (PAGES + 2)
+
+
+async def test_a_reader_who_is_slow_takes_no_place(pages: Pages) -> None:
+    http, reads, sent = Http(pages, pages), asyncio.Event(), []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        await reads.wait()
+
+    pages.may_end.set()
+    scope = {"type": "http", "method": "GET", "path": "/admin/login/", "headers": []}
+    slow = [asyncio.ensure_future(http(scope, receive, send)) for _ in range(PAGES)]
+    await begin(pages, PAGES)
+    assert len(sent) == PAGES
+    assert (await ask(http)).status_code == 200
+    reads.set()
+    await asyncio.gather(*slow)
