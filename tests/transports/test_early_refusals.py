@@ -12,14 +12,11 @@ from a2a import languages
 from a2a.errors import TooManyCalls
 from tasks_app.asgi.cors import Cors
 from tasks_app.asgi.handler import LeanHandler
-from tasks_app.callers import access
-from tasks_app.callers.access import MANY_MISSES, Misses
 from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
-from tasks_app.transports import floods
-from tasks_app.transports.doubts import Doubts, find_unknown
 from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand
+from tests.support.wrong_credentials import begin_flood
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 ADDRESS, PAGE, OTHER = "192.0.2.7", "https://page.example", "https://other.example"
@@ -71,13 +68,8 @@ CALLS = {
 
 @pytest.fixture(autouse=True)
 async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
-    """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
-    monkeypatch.setattr(access, "misses", Misses())
-    monkeypatch.setattr(access.misses, "_turn", lambda: None)
-    monkeypatch.setattr(floods, "doubted_keys", Doubts(find_unknown))
-    access.misses.count(2 * MANY_MISSES)
-    while tally.count(ADDRESS, 401):
-        pass
+    """Let a flood be under way, and time stand still."""
+    begin_flood(monkeypatch, ADDRESS)
 
 
 @pytest.fixture(params=[False, True], ids=["with a wrong key", "of a refused address"])

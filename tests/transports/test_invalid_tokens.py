@@ -11,7 +11,6 @@ from jwt import PyJWK
 
 from a2a.errors import InvalidKey
 from tasks_app.callers import access, tokens
-from tasks_app.callers.access import MANY_MISSES, Misses
 from tasks_app.callers.issuer_keys import PAUSE_SECONDS, source_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.schemes import Evidence
@@ -22,6 +21,7 @@ from tasks_app.transports.doubts import Doubts, find_wrong
 from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand
 from tests.support.issuer import LocalIssuer
+from tests.support.wrong_credentials import begin_flood
 from tests.transports.token_calls import FOREIGN
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
@@ -31,12 +31,8 @@ BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
 
 @pytest.fixture(autouse=True)
 async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
-    """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
-    monkeypatch.setattr(access, "misses", Misses())
-    monkeypatch.setattr(access.misses, "_turn", lambda: None)
-    access.misses.count(2 * MANY_MISSES)
-    while tally.count(ADDRESS, 401):
-        pass
+    """Let a flood be under way, and time stand still."""
+    begin_flood(monkeypatch, ADDRESS)
 
 
 @pytest.fixture

@@ -8,14 +8,13 @@ from django.db import OperationalError
 
 from a2a.errors import TooManyCalls
 from tasks_app.callers import access
-from tasks_app.callers.access import MANY_MISSES, FindStored, Misses
+from tasks_app.callers.access import FindStored
 from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
-from tasks_app.transports import floods
-from tasks_app.transports.doubts import Doubts, find_unknown
 from tasks_app.transports.floods import refuse_early
 from tests.conftest import Person
 from tests.support.hand import Hand
+from tests.support.wrong_credentials import begin_flood
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 ADDRESS = "192.0.2.9"
@@ -35,13 +34,8 @@ def scope(key: str = "wrong", scheme: bytes = b"authorization") -> Any:
 
 @pytest.fixture(autouse=True)
 async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
-    """Let a flood be under way, in which refusals of the address are recorded no more, and time stand still."""
-    monkeypatch.setattr(access, "misses", Misses())
-    monkeypatch.setattr(access.misses, "_turn", lambda: None)
-    monkeypatch.setattr(floods, "doubted_keys", Doubts(find_unknown))
-    access.misses.count(2 * MANY_MISSES)
-    while tally.count(ADDRESS, 401):
-        pass
+    """Let a flood be under way, and time stand still."""
+    begin_flood(monkeypatch, ADDRESS)
 
 
 @pytest.fixture
