@@ -1,12 +1,13 @@
 """The schemes of API keys: as a bearer token, and in a header of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from a2a.errors import InvalidKey
 from a2a.types import SecurityScheme
-from tasks_app.callers.access import FindCaller, digests
+from tasks_app.callers.access import FindCaller, FindStored, digests
 from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
+from tasks_app.database.bridge import bridge
 
 LONGEST = 512
 """Characters of the longest key that is looked up."""
@@ -30,6 +31,13 @@ def refutes(evidence: Evidence) -> bool:
     return isinstance(evidence.secret, str) and len(evidence.secret) > LONGEST
 
 
+async def lacks(keys: Sequence[Evidence]) -> list[bool]:
+    """Return which keys are not stored. Raises errors of the database."""
+    all_digests = [digests_of(key) for key in keys]
+    stored = await bridge.ask(FindStored(tuple(digest for one in all_digests for digest in one)))
+    return [stored.isdisjoint(one) for one in all_digests]
+
+
 def _read_bearer(meta: Mapping[str, Any]) -> Evidence | None:
     token = bearer_token(meta)
     return Evidence("bearer", token) if token else None
@@ -50,6 +58,7 @@ BEARER = Scheme(
     read=_read_bearer,
     prove=prove,
     refutes=refutes,
+    lacks=lacks,
 )
 HEADER = Scheme(
     name="key",
@@ -61,4 +70,5 @@ HEADER = Scheme(
     read=_read_header,
     prove=prove,
     refutes=refutes,
+    lacks=lacks,
 )

@@ -12,8 +12,8 @@ To add a scheme: write its Scheme in a module of its own, and add its name and i
 - `read(meta)`, which finds the Evidence in the headers of a request, without looking whether it is valid;
 - `prove(evidence)`, which returns a work item that finds the Caller, or None. Whatever must be awaited before, such as
   the keys of an issuer, is awaited here. It raises InvalidKey for evidence that no look-up could make valid;
-- `refutes(evidence)`, if this process can recognise evidence that is not valid without a look-up, so that a flood of it
-  is refused early.
+- `refutes(evidence)`, if this process can recognise evidence that is not valid without a look-up, and `lacks(group)`,
+  if one small look-up can tell which evidence of a group is not stored, so that a flood of it is refused early.
 
 The work item must be repeatable, and a group of them must be one statement, as with access.FindCaller. A process trusts
 the result for a second (transports/keys.py); streams, waiting calls and sockets do the item again every few seconds,
@@ -21,7 +21,7 @@ and end when its result is None. They end at `Caller.expires_at` in any case. Th
 what the caller was recognised by, as `kind:id`, such as `key:12`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -92,6 +92,9 @@ class Scheme(Struct, frozen=True, kw_only=True):
     refutes: Callable[[Evidence], bool] | None = None
     """Returns whether evidence is not valid, as far as this process can tell without a look-up. It keeps the cost of
     floods low."""
+    lacks: Callable[[Sequence[Evidence]], Awaitable[Sequence[bool]]] | None = None
+    """Returns which evidence is not stored, by one look-up for all. It keeps the cost of floods low, too. A `refutes`
+    beside it takes no time. Raises errors of the database."""
 
 
 def schemes() -> tuple[Scheme, ...]:

@@ -9,9 +9,10 @@ from oauth2_provider.models import AccessToken
 from a2a.errors import ExpiredKey, InvalidKey
 from a2a.types import OAuthFlow, SecurityScheme
 from tasks_app import clock
-from tasks_app.callers.access import Caller, caller_for
+from tasks_app.callers.access import Caller, caller_for, misses
 from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
 from tasks_app.cards.addresses import public
+from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
 from tasks_app.oauth.resources import agents_of
 from tasks_app.oauth.scopes import Scopes
@@ -34,7 +35,25 @@ class FindTokenCaller(Work[Caller | None], Struct, frozen=True):
         """Return the callers; None for a token that is unknown or revoked, and the error for one that has expired."""
         rows = AccessToken.objects.select_related("application__principal__tenant", "user")
         tokens = {row.token_checksum: row for row in rows.filter(token_checksum__in={item.checksum for item in items})}
+        misses.count(sum(item.checksum not in tokens for item in items))
         return [caller_of(tokens[item.checksum]) if item.checksum in tokens else None for item in items]
+
+
+class FindStoredTokens(Work[frozenset[str]], Struct, frozen=True):
+    """Finds which of some digests are those of access tokens. Beside a flood this costs a fraction of
+    FindTokenCaller."""
+
+    lane = "read"
+    repeatable = True
+
+    checksums: tuple[str, ...]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[frozenset[str]]:
+        all_of = {one for item in items for one in item.checksums}
+        rows = AccessToken.objects.filter(token_checksum__in=all_of)
+        stored = frozenset(rows.values_list("token_checksum", flat=True))
+        return [stored.intersection(item.checksums) for item in items]
 
 
 def caller_of(token: Any) -> Caller | ExpiredKey | None:
@@ -80,10 +99,21 @@ def is_operator(user: Any) -> bool:
 
 
 async def _prove(evidence: Evidence) -> FindTokenCaller:
-    secret = evidence.secret
-    if not isinstance(secret, str) or len(secret) != LENGTH:
+    if _refutes(evidence):
         raise InvalidKey
-    return FindTokenCaller(checksum(secret))
+    return FindTokenCaller(checksum(str(evidence.secret)))
+
+
+def _refutes(evidence: Evidence) -> bool:
+    """Return whether a token has not the length of all tokens."""
+    return len(evidence.secret) != LENGTH
+
+
+async def _lacks(tokens: Sequence[Evidence]) -> list[bool]:
+    """Return which tokens are not stored. Raises errors of the database."""
+    checksums = tuple(checksum(str(token.secret)) for token in tokens)
+    stored = await bridge.ask(FindStoredTokens(checksums))
+    return [one not in stored for one in checksums]
 
 
 def _read(meta: Mapping[str, Any]) -> Evidence | None:
@@ -124,4 +154,6 @@ OAUTH = Scheme(
     has_issuer=True,
     read=_read,
     prove=_prove,
+    refutes=_refutes,
+    lacks=_lacks,
 )

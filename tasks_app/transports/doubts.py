@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar
 
-from tasks_app.callers.access import FindStored
-from tasks_app.database.bridge import bridge
+from tasks_app.callers.schemes import Evidence, schemes
 from tasks_app.process.answering import Whole
 
 log = logging.getLogger(__name__)
@@ -21,8 +20,6 @@ MOST_WAITING = 2_000
 """Calls that wait for the next groups. The application answers those that come then."""
 
 T = TypeVar("T")
-Digests = tuple[str, ...]
-"""The digests of a key."""
 IsWrong = Callable[[], bool]
 """Verifies a token; returns whether it is wrong."""
 
@@ -101,10 +98,13 @@ class Doubts(Generic[T]):
                     doubt.answer.set_result(None)
 
 
-async def find_unknown(keys: Sequence[Digests]) -> list[bool]:
-    """Return which keys are not stored. Raises errors of the database."""
-    stored = await bridge.ask(FindStored(tuple(digest for digests in keys for digest in digests)))
-    return [stored.isdisjoint(digests) for digests in keys]
+async def find_unknown(evidence: Sequence[Evidence]) -> list[bool]:
+    """Return which evidence is not stored, by one look-up for each scheme. Raises errors of the database."""
+    is_unknown: dict[Evidence, bool] = {}
+    for scheme in schemes():
+        if scheme.lacks and (group := [one for one in evidence if one.scheme == scheme.name]):
+            is_unknown.update(zip(group, await scheme.lacks(group), strict=True))
+    return [is_unknown.get(one, False) for one in evidence]
 
 
 async def find_wrong(tokens: Sequence[IsWrong]) -> list[bool]:

@@ -1,8 +1,7 @@
 """Refusals of floods of wrong credentials, without a request of Django, an exchange, and a task of the loop.
 
 Addresses with too many wrong credentials are refused at once. While many wrong credentials come from other addresses,
-keys without a cached caller are looked up, and tokens without one are verified, in groups (doubts.py). The wrong ones
-are refused.
+keys and tokens without a cached caller are looked up or verified in groups (doubts.py). The wrong ones are refused.
 
 The answers are those of enveloped.enveloped(), and over REST those of rest.rest(). A call that would get another answer
 here, such as one whose path is unknown, goes the usual way. So do the first refusals of an address in a minute, which
@@ -21,7 +20,7 @@ from a2a.choice import Endpoint
 from a2a.envelopes import AnyMember, BadMember, Failure, Id, Wrapping
 from a2a.errors import Error, InvalidKey, InvalidRequest, ParseError, TooManyCalls
 from a2a.language import Language, Method
-from tasks_app.callers import access, api_keys
+from tasks_app.callers import access
 from tasks_app.callers.peers import is_forwarded, origin_of, peer_in
 from tasks_app.callers.schemes import Evidence, evidence_in
 from tasks_app.exchanges.refusals import tally
@@ -29,20 +28,19 @@ from tasks_app.limits import strangers
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.call import SMALL, date
 from tasks_app.transports.challenges import challenge
-from tasks_app.transports.doubts import Digests, Doubts, IsWrong, find_unknown, find_wrong
+from tasks_app.transports.doubts import Doubts, IsWrong, find_unknown, find_wrong
 from tasks_app.transports.heads import Place, encode_whole, find_place, meta_of, wrap_of
 from tasks_app.transports.http import Refusal, exceeded, refusal_of_encoding, wrong_type
 from tasks_app.transports.http_requests import media_of
-from tasks_app.transports.keys import is_cached, refuter_of
+from tasks_app.transports.keys import is_cached, is_looked_up, refuter_of
 from tasks_app.transports.receiving import early_choice, methods_of
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
 
-KEYS = frozenset({"bearer", "key"})
-"""The schemes whose evidence is an API key."""
-
-doubted_keys: Doubts[Digests] = Doubts(find_unknown)
+doubted_secrets: Doubts[Evidence] = Doubts(find_unknown)
+"""Calls whose key or token may not be stored."""
 doubted_tokens: Doubts[IsWrong] = Doubts(find_wrong)
+"""Calls whose token may be wrong, as its issuer's keys tell."""
 
 
 class Head(Struct):
@@ -87,7 +85,7 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
         return partial(_refuse_address, head, error)
     if not is_flood:
         return None
-    if _is_key(evidence):
+    if is_looked_up(evidence):
         return partial(_look_up, head, evidence)
     refutes = refuter_of(evidence)
     return None if refutes is None else partial(_verify, head, partial(refutes, evidence))
@@ -106,9 +104,10 @@ def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | Non
 
 
 def _look_up(head: Head, evidence: Evidence, body: bytes) -> "asyncio.Future[Whole | None] | None":
-    """Return a future of the answer to a call whose key is unknown, or of None; None if it goes the usual way."""
+    """Return a future of the answer to a call whose key or token is unknown, or of None; None if it goes the usual
+    way."""
     call = _read(head, body)
-    return None if call is None else doubted_keys.add(api_keys.digests_of(evidence), partial(_refuse_key, head, call))
+    return None if call is None else doubted_secrets.add(evidence, partial(_refuse_key, head, call))
 
 
 def _verify(head: Head, is_wrong: IsWrong, body: bytes) -> "asyncio.Future[Whole | None] | None":
@@ -204,8 +203,3 @@ def _refusal_of(meta: Mapping[str, str]) -> Refusal | None:
     """Return the refusal of a body that is no JSON by its head, as http.body_of() raises it; None for any other."""
     kind = media_of(meta)
     return refusal_of_encoding(meta) if kind.endswith("json") else wrong_type(kind)
-
-
-def _is_key(evidence: Evidence) -> bool:
-    """Return whether the evidence is an API key that may be stored."""
-    return evidence.scheme in KEYS and not api_keys.refutes(evidence)

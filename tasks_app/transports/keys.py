@@ -106,6 +106,14 @@ def refuter_of(evidence: Evidence) -> Callable[[Evidence], bool] | None:
     return _refute_any if scheme is None else scheme.refutes
 
 
+def is_looked_up(evidence: Evidence) -> bool:
+    """Return whether the evidence may be stored, and can be looked up together with other evidence."""
+    scheme = scheme_of(evidence)
+    if scheme is None or scheme.lacks is None:
+        return False
+    return scheme.refutes is None or not scheme.refutes(evidence)
+
+
 def _refute_any(_: Evidence) -> bool:
     return True
 

@@ -13,7 +13,7 @@ def begin_flood(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """Let a flood be under way until the end of the test. Refusals of the address are recorded no more."""
     monkeypatch.setattr(access, "misses", Misses())
     monkeypatch.setattr(access.misses, "_turn", lambda: None)  # The second of its counts does not end.
-    monkeypatch.setattr(floods, "doubted_keys", Doubts(find_unknown))
+    monkeypatch.setattr(floods, "doubted_secrets", Doubts(find_unknown))
     monkeypatch.setattr(floods, "doubted_tokens", Doubts(find_wrong))
     access.misses.count(2 * MANY_MISSES)
     while tally.count(address, 401):
