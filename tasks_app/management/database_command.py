@@ -55,7 +55,7 @@ class DatabaseCommand(BaseCommand):
 
 
 def _describe_more(most: int) -> str:
-    return f"There are more than these {most:,}: --limit N prints up to {MOST_LINES:,}."
+    return f"There are more than {most:,}: --limit N prints up to {MOST_LINES:,}."
 
 
 def describe_failure(error: Exception) -> str:

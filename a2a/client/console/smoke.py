@@ -39,7 +39,7 @@ async def check(client: Client, options: Options, output: Output) -> int:
     report = Report(output)
     public = await client.found_card()
     card = public.card
-    report.add("card", f"{card.name} {card.version}, {len(card.skills)} skills, at {public.url}")
+    report.add("card", f"{card.name} {card.version}, skills: {len(card.skills)}, at {public.url}")
     signed = "signatures" in public.wire
     report.add("signatures", "present; `card verify` verifies them" if signed else "none")
     offers = [f"{one.binding} {one.version}" for one in card.interfaces]

@@ -259,13 +259,13 @@ def test_a_look_up_that_prints_less_than_it_found_says_so(olga: Principal, monke
     for words, ids in ((("exchanges", "1"), rows), (("tasks", "show", "chat"), tasks)):
         lines, said, code = run(*words)
         assert ([line["id"] for line in lines], code) == (sorted(ids, reverse=True)[:2], 3)
-        assert said == "There are more than these 2: --limit N prints up to 10,000."
+        assert said == "There are more than 2: --limit N prints up to 10,000."
         lines, said, code = run(*words, "--limit", "2")
-        assert (len(lines), code, "more than these 2" in said) == (2, 0, True)
+        assert (len(lines), code, "more than 2" in said) == (2, 0, True)
         lines, said, code = run(*words, "--limit", "3")
         assert ([line["id"] for line in lines], said, code) == (sorted(ids, reverse=True), "", 0)
     lines, said, code = run("exchanges", "list", "--limit", "2")
-    assert (len(lines), code, "more than these 2" in said) == (2, 0, True)
+    assert (len(lines), code, "more than 2" in said) == (2, 0, True)
 
 
 def test_a_list_of_wrong_logins_says_when_it_is_cut() -> None:
@@ -273,7 +273,7 @@ def test_a_list_of_wrong_logins_says_when_it_is_cut() -> None:
     for number in range(3):
         WrongLogins.objects.create(kind="address", value=f"192.0.2.{number}", began_at=now, last_at=now)
     lines, said, code = run("a2a", "logins", "list", "--limit", "2")
-    assert (len(lines), code, "more than these 2" in said) == (2, 0, True)
+    assert (len(lines), code, "more than 2" in said) == (2, 0, True)
     lines, said, code = run("a2a", "logins", "list", "--limit", "3")
     assert (len(lines), code, said) == (3, 0, "")
 
