@@ -63,6 +63,7 @@ def test_a_budget_keeps_its_period_when_its_amount_is_set(budget: Budget) -> Non
 def test_a_command_about_nothing_says_what_is_missing(budget: Budget) -> None:
     for words, sentence in (
         (("show", "--tenant", "nowhere"), "There is no tenant 'nowhere'"),
+        (("show", "--tenant", "acme"), "acme has no budget of its own: `manage.py a2a budgets list` prints all"),
         (("set", "1", "--tenant", "acme", "--principal", "no"), "The tenant 'acme' has no principal 'no'"),
         (("reset", "--tenant", "acme"), "acme has no budget."),
         (("remove", "--tenant", "acme"), "acme has no budget."),

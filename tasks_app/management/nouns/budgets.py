@@ -64,7 +64,9 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
 def _show(printer: Printer, options: dict[str, Any]) -> None:
     budget = find_budget(_holder(options))
     if budget is None:
-        raise CommandError(f"{_holder(options)} has no budget; `manage.py a2a budgets set` sets one.")
+        raise CommandError(
+            f"{_holder(options)} has no budget of its own: `manage.py a2a budgets list` prints all, and `set` sets one."
+        )
     printer.print_line(line_of(budget))
     for row in printer.limit_rows(Reservation.objects.filter(budget=budget).order_by("-task_id"), options["limit"]):
         printer.print_line({"task": row.task_id, "reserved": show_usd(row.amount)})
