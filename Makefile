@@ -35,7 +35,7 @@ dev: $(RUN_STAMP) ## start it for writing agents: it reloads edited code
 	@exec $(PY) manage.py runserver
 
 install: $(RUN_STAMP) ## install what production needs in .venv
-	@echo "Installed in .venv: now manage.py migrate, and the rest of docs/operations.md, Production"
+	@echo "Installed in .venv. In production, manage.py migrate is next: see docs/operations.md, Production"
 
 # The kits send different messages under one id, and look for a task that is open.
 conformance: $(RUN_STAMP) ## start it as the public conformance kits need it
