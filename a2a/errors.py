@@ -314,7 +314,7 @@ class MissingScope(Error):
     """The credential lacks a scope that the method or the agent needs."""
 
     reason = "MISSING_SCOPE"
-    sentence = "The credential does not have the scope that this method needs"
+    sentence = "The credential does not have the scope that this call needs"
 
 
 class BudgetExceeded(Error):
