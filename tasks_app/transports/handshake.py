@@ -41,7 +41,7 @@ TICKET = "ticket"
 SUBJECT = "a WebSocket connection"
 BEARER = "bearer."
 """The beginning of a sub-protocol that carries an API key, in base64url without padding. It is never sent back."""
-NO_KEY = "a page in a browser, which can send no header, has a sub-protocol or a ticket for it (docs/websocket.md)"
+NO_KEY = "a browser, which sends no such header, uses a sub-protocol or a ticket (docs/websocket.md)"
 NOT_ENCODED = f"what follows {BEARER} in the sub-protocol is not a key in base64url"
 _SCHEMES = {"ws": "http", "wss": "https"}
 
