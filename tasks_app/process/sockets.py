@@ -25,7 +25,7 @@ EARLY = "A client must wait for the answer to its handshake before it sends more
 NO_HANDSHAKE = "This is not a handshake of WebSocket (RFC 6455, 4.1)."
 LATE = "The handshake could not be answered in time. Come again soon."
 BETWEEN = "at_eof"
-"""The generator in which the parser of websockets waits between two frames."""
+"""The innermost generator of the parser of websockets while it waits for the first byte of a frame."""
 INVALID_DATA, POLICY, TRY_AGAIN = 1007, 1008, 1013
 """Close codes (RFC 6455, 7.4.1)."""
 
@@ -116,8 +116,9 @@ class Socket(WebSocketsSansIOProtocol):
     def _is_within_frame(self) -> bool:
         """Return whether the parser has read the head of a frame, and of its payload nothing yet."""
         parser: Any = self.conn.parser
-        waiting = parser.gi_yieldfrom
-        return waiting is not None and waiting.__name__ != BETWEEN
+        while (inner := parser.gi_yieldfrom) is not None:
+            parser = inner
+        return bool(parser.__name__ != BETWEEN)
 
     def handle_cont(self, event: Any) -> None:
         super().handle_cont(event)

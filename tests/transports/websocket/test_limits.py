@@ -108,6 +108,16 @@ async def test_a_frame_of_which_only_the_head_arrives_ends_the_socket(
     assert (client.close_code, client.close_reason) == (1008, "a message must arrive within 0.1 s")
 
 
+async def test_a_socket_between_two_messages_has_no_deadline(owner: Person) -> None:
+    async with connected(owner) as (client, server):
+        for number in range(3):
+            sockets = [one for one in server.server_state.connections if isinstance(one, Socket)]
+            assert [one.started_at for one in sockets] == [None]
+            await client.send(call(number, "GetTask", {"id": "none"}))
+            assert (await next_frame(client))["id"] == number
+            await (await client.ping())
+
+
 async def test_an_idle_socket_is_closed_and_one_with_a_stream_is_not(owner: Person, settings: Any) -> None:
     settings.A2A_SOCKET_IDLE_SECONDS = 1
     async with serving() as server, dialled(url(server), **bearer(owner.key)) as busy:
