@@ -82,13 +82,14 @@ class KeySource:
 
     def find_known(self, kid: str, algorithm: str) -> PyJWK | None:
         """Return the key of a token as far as it is known; None if the issuer has to be asked. Raises InvalidKey if it
-        is not asked for this name at the moment."""
-        now = time.monotonic()
+        is not asked for this name at the moment. Any thread may call it."""
+        # While a fetch is under way, and after one that failed, find() waits for the issuer or says that it is away.
+        # All this is read before the keys, in this order, because a fetch may begin and end on the loop meanwhile.
+        now, tried_at = time.monotonic(), self.tried_at
+        is_settled = (self.flight is None or self.flight.done()) and not self.failed
         if now - self.fetched_at < LAST_SECONDS and (key := self.keys.get((kid, algorithm))) is not None:
             return key
-        # While a fetch is under way, and after one that failed, find() waits for the issuer or says that it is away.
-        is_settled = not self.failed and (self.flight is None or self.flight.done())
-        if self.absent.get(kid, 0.0) > now or (is_settled and now - self.tried_at < PAUSE_SECONDS):
+        if self.absent.get(kid, 0.0) > now or (is_settled and now - tried_at < PAUSE_SECONDS):
             raise InvalidKey
         return None
 
@@ -99,8 +100,8 @@ class KeySource:
             return self.flight
         if time.monotonic() - self.tried_at < PAUSE_SECONDS:
             return None
-        self.tried_at = time.monotonic()
         self.flight = loop.create_task(self._fetch())
+        self.tried_at = time.monotonic()  # In this order: find_known() reads the time first.
         return self.flight
 
     async def _fetch(self) -> None:

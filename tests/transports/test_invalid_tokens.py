@@ -133,3 +133,22 @@ async def test_a_token_of_a_new_key_goes_to_the_application_when_that_would_fetc
     assert await refuse(token) is None
     under_way.set_result(None)
     assert await refuse(token) is not None
+
+
+async def test_a_fetch_that_ends_meanwhile_does_not_refuse_its_new_key(
+    known: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = source_of(issuers()[known.url])
+    under_way = asyncio.get_running_loop().create_future()
+
+    class Keys(dict[Any, Any]):
+        """The former keys, which are replaced right after a look at them."""
+
+        def get(self, *arguments: Any) -> Any:
+            under_way.set_result(None)
+            return super().get(*arguments)
+
+    monkeypatch.setattr(source, "keys", Keys())
+    monkeypatch.setattr(source, "tried_at", source.fetched_at)
+    monkeypatch.setattr(source, "flight", under_way)
+    assert source.find_known("new", "ES256") is None
