@@ -6,6 +6,7 @@ import orjson
 from django.utils.http import parse_header_parameters
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.views import APIView
 
@@ -40,6 +41,21 @@ class View(APIView):
     authentication_classes = (ByToken, BySession)
     renderer_classes = (JSONRenderer,)
     parser_classes = (StrictJSONParser,)
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Check the caller, and then whether the Content-Type of a change can be read."""
+        super().initial(request, *args, **kwargs)
+        try:
+            parse_header_parameters("" if request.method in SAFE_METHODS else request.content_type or "")
+        except (TypeError, ValueError):
+            raise UnsupportedMediaType("", "The parameters of the Content-Type cannot be read.") from None
+
+    def perform_content_negotiation(self, request: Any, force: bool = False) -> Any:
+        """Return the form of the answer. It is JSON, also if the parameters in Accept cannot be read."""
+        try:
+            return super().perform_content_negotiation(request, force=force)
+        except TypeError:
+            return super().perform_content_negotiation(request, force=True)
 
     def get_exception_handler(self) -> Any:
         return answer_problem

@@ -19,10 +19,10 @@ class Request(ASGIRequest):
 
     @cached_property
     def accepted_types(self) -> list[Any]:
-        """The media types of Accept; empty if one of them has a parameter in an unknown charset."""
+        """The media types of Accept; empty if the parameters of one of them cannot be read."""
         try:
             return list(super().accepted_types)
-        except ValueError:
+        except (TypeError, ValueError):  # of an unknown charset, or of parts of which only some have a number
             return []
 
 

@@ -42,7 +42,7 @@ def test_json_of_any_name_is_taken(caller: httpx.Client, kind: str) -> None:
     assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
 
 
-ODD = ["a*=nowhere''x", "charset=utf-8", "charset=nowhere", "charset*=utf-16''x"]
+ODD = ["a*=nowhere''x", "a*=x; a*1=y", "charset=utf-8", "charset=nowhere", "charset*=utf-16''x"]
 """Parameters of a media type that Django reads, and that may raise an error in it."""
 
 
@@ -59,6 +59,13 @@ def test_parameters_of_a_media_type_break_no_page(caller: httpx.Client, header: 
     headers = {header: f"text/html; {parameter}"}
     pages = ["/", "/healthz", "/admin/login/", "/.well-known/agent-card.json"]
     assert all(caller.get(page, headers=headers).status_code in {200, 405} for page in pages)
+
+
+@pytest.mark.parametrize("parameter", ODD)
+@pytest.mark.parametrize("header", ["Content-Type", "Accept"])
+def test_parameters_of_a_media_type_break_no_api(caller: httpx.Client, header: str, parameter: str) -> None:
+    headers = {"Authorization": "", header: f"application/json; {parameter}"}
+    assert caller.get("/api/v1/tasks/", headers=headers).status_code in {401, 406}
 
 
 def test_a_compressed_body_is_refused(caller: httpx.Client) -> None:
