@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from tasks_app.asgi.handler import send_refusal
-from tasks_app.callers.paths import is_lean
+from tasks_app.callers.paths import is_lean, is_oauth
 from tasks_app.limits.rate_limits import limits
 from tasks_app.process import services
 from tasks_app.process.answering import Early, Whole
@@ -19,10 +19,11 @@ from tasks_app.transports.http import Refusal
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 PAGES = 16
-"""Pages that are made at the same time. Django's own handler takes a thread for each, and its view often a database
-connection, of which strangers could otherwise take all that the database has."""
-WAITING = 256
-"""Pages that wait to be made. Those beyond them are refused."""
+"""Pages that are made at the same time, and again as many of the OAuth server. Django's own handler takes a thread for
+each, and its view often a database connection, of which strangers could otherwise take all that the database has."""
+WAITING, WAITING_SECONDS = 256, 10.0
+"""Pages that wait to be made, and how long. Those beyond them, and those that are not begun in time, are refused."""
+BUSY = "Too many pages are asked for at once. Try again in a moment."
 RETRY_SECONDS = 1
 """Seconds after which a client that was refused may ask again."""
 
@@ -59,7 +60,7 @@ class Http:
     def __init__(self, lean: App, stock: App) -> None:
         self.lean = lean
         self.stock = stock
-        self.places = Places()
+        self.places, self.oauth_places = Places(), Places()
 
     def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
         return (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)
@@ -75,7 +76,9 @@ class Http:
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            with await self.places.take() as page.place:
+            # Programs get tokens also while slow pages of operators, or logins of strangers, take all other places.
+            places = self.oauth_places if is_oauth(scope["path"]) else self.places
+            with await places.take() as page.place:
                 await self.stock(scope, _replay(body, receive), page)
         except Gone:
             return
@@ -104,14 +107,18 @@ class Places:
         self.waiting = 0
 
     async def take(self) -> ExitStack:
-        """Return a place, which close() gives back. Raises Refusal: 503, if too many pages wait for one."""
+        """Return a place, which close() gives back. Raises Refusal: 503, if too many pages wait for one, or this one
+        for too long, as when the database hangs."""
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), 0
         if self.waiting >= WAITING:
-            raise Refusal(503, "Too many pages are asked for at once. Try again in a moment.")
+            raise Refusal(503, BUSY)
         self.waiting += 1
         try:
-            await self.free.acquire()
+            async with asyncio.timeout(WAITING_SECONDS):
+                await self.free.acquire()
+        except TimeoutError:
+            raise Refusal(503, BUSY) from None
         finally:
             self.waiting -= 1
         place = ExitStack()

@@ -3,7 +3,8 @@
 from a2a.languages import ALL, Languages
 from tasks_app.callers.wrong_values import WrongValue
 
-STOCK = frozenset({"admin", "api", "static", "desk", "oauth2"})
+OAUTH = "oauth2"
+STOCK = frozenset({"admin", "api", "static", "desk", OAUTH})
 """Paths of pages for people and of the operators' API, which Django's own handler serves."""
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 """Paths for operators alone."""
@@ -47,6 +48,11 @@ def is_lean(path: str) -> bool:
 def is_signed(path: str) -> bool:
     """Return whether the path is one of SIGNED."""
     return path[1:].partition("/")[0] in SIGNED
+
+
+def is_oauth(path: str) -> bool:
+    """Return whether the path belongs to the OAuth server."""
+    return path[1:].partition("/")[0] == OAUTH
 
 
 def is_health(path: str) -> bool:

@@ -32,9 +32,9 @@ def pages() -> Pages:
     return Pages()
 
 
-async def ask(http: Http) -> httpx.Response:
+async def ask(http: Http, path: str = "/admin/login/") -> httpx.Response:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=http), base_url="http://testserver") as client:
-        return await client.get("/admin/login/")
+        return await client.get(path)
 
 
 async def begin(pages: Pages, number: int) -> None:
@@ -67,6 +67,48 @@ async def test_pages_beyond_those_that_may_wait_are_refused(pages: Pages, monkey
     asked.append(asyncio.ensure_future(ask(http)))
     pages.may_end.set()
     assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (PAGES + 2)
+
+
+async def test_a_page_that_waits_for_too_long_is_refused(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "WAITING_SECONDS", 0.0)
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES)]
+    await begin(pages, PAGES)
+    refusal = await ask(http)
+    assert (refusal.status_code, refusal.headers["retry-after"]) == (503, "1")
+    assert http.places.waiting == 0
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked, ask(http))] == [200] * (PAGES + 1)
+
+
+async def test_tokens_are_given_while_all_other_pages_are_slow(pages: Pages) -> None:
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(2 * PAGES)]
+    await begin(pages, PAGES)
+    asked.append(asyncio.ensure_future(ask(http, "/oauth2/token")))
+    await begin(pages, PAGES + 1)
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (2 * PAGES + 1)
+
+
+async def test_a_page_that_fails_or_whose_client_leaves_gives_its_place_back(pages: Pages) -> None:
+    async def fail(*_: Any) -> None:
+        raise RuntimeError
+
+    failing = Http(fail, fail)
+    for _ in range(2 * PAGES):
+        with pytest.raises(RuntimeError):
+            await ask(failing)
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(2 * PAGES)]
+    await begin(pages, PAGES)
+    for each in asked:
+        each.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES)]
+    await begin(pages, 2 * PAGES)
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * PAGES
 
 
 async def test_a_reader_who_is_slow_takes_no_place(pages: Pages) -> None:
