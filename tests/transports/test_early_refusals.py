@@ -73,9 +73,10 @@ async def flood(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["with a wrong key", "of a refused address"])
-def wrong(flood: None, request: pytest.FixtureRequest) -> None:
-    """Use up the wrong credentials of the address, or do not."""
+def wrong(flood: None, request: pytest.FixtureRequest, settings: Any) -> None:
+    """Use up the wrong credentials of the address for a minute, or do not."""
     if request.param:
+        settings.A2A_ADDRESS_FAILURES = 1
         with suppress(TooManyCalls):
             while True:
                 strangers.count_failure(ADDRESS)

@@ -26,8 +26,9 @@ def scope(*fields: tuple[bytes, bytes], path: str = "/jsonrpc", verb: str = "POS
 
 
 @pytest.fixture(autouse=True)
-def address_is_refused() -> None:
-    """Use up the wrong credentials of the address."""
+def address_is_refused(settings: Any) -> None:
+    """Use up the wrong credentials of the address for a minute."""
+    settings.A2A_ADDRESS_FAILURES = 1
     with suppress(TooManyCalls):
         while True:
             strangers.count_failure(ADDRESS)
