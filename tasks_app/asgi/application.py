@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponse
 
+from a2a.errors import Unavailable
 from tasks_app.asgi.handler import send_refusal
 from tasks_app.callers.paths import is_lean, is_oauth
 from tasks_app.limits.rate_limits import limits
@@ -23,9 +24,6 @@ PAGES = 16
 each, and its view often a database connection, of which strangers could otherwise take all that the database has."""
 WAITING, WAITING_SECONDS = 256, 10.0
 """Pages that wait to be made, and how long. Those beyond them, and those that are not begun in time, are refused."""
-BUSY = "Too many pages are asked for at once. Try again in a moment."
-RETRY_SECONDS = 1
-"""Seconds after which a client that was refused may ask again."""
 
 
 class Application:
@@ -84,8 +82,8 @@ class Http:
             return
         except Refusal as refusal:
             sentence = _say(str(refusal), refusal.status)
-            if refusal.status == 503:
-                sentence["Retry-After"] = str(RETRY_SECONDS)
+            if isinstance(refusal.error, Unavailable):
+                sentence["Retry-After"] = str(refusal.error.retry_after)
             await send_refusal(sentence, scope, receive, send)
         except asyncio.CancelledError:
             if page.has_begun or (error := take_back_cancellation()) is None:
@@ -112,13 +110,13 @@ class Places:
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), 0
         if self.waiting >= WAITING:
-            raise Refusal(503, BUSY)
+            raise _busy()
         self.waiting += 1
         try:
             async with asyncio.timeout(WAITING_SECONDS):
                 await self.free.acquire()
         except TimeoutError:
-            raise Refusal(503, BUSY) from None
+            raise _busy() from None
         finally:
             self.waiting -= 1
         place = ExitStack()
@@ -143,6 +141,10 @@ class Page:
             self.place.close()
             self.has_begun = True
             await self.send(message)
+
+
+def _busy() -> Refusal:
+    return Refusal(503, "Too many pages are asked for at once. Try again in a moment.", error=Unavailable())
 
 
 def _say(sentence: str, status: int) -> HttpResponse:

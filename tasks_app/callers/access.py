@@ -152,8 +152,13 @@ class FindStored(Work[frozenset[str]], Struct, frozen=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[frozenset[str]]:
-        stored = _stored({digest for item in items for digest in item.digests})
+        stored = cls.stored({digest for item in items for digest in item.digests})
         return [stored.intersection(item.digests) for item in items]
+
+    @classmethod
+    def stored(cls, all_digests: set[str]) -> frozenset[str]:
+        """Return the digests of stored keys among these."""
+        return _stored(all_digests)
 
 
 def _rows_of(items: Sequence[FindCaller]) -> list[list[ApiKey]]:

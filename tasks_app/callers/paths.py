@@ -45,19 +45,23 @@ def is_lean(path: str) -> bool:
     return first in LEAN or (first not in STOCK and rest.partition("/")[0] in _SECOND)
 
 
+def _first(path: str) -> str:
+    return path[1:].partition("/")[0]
+
+
 def is_signed(path: str) -> bool:
     """Return whether the path is one of SIGNED."""
-    return path[1:].partition("/")[0] in SIGNED
+    return _first(path) in SIGNED
 
 
 def is_oauth(path: str) -> bool:
     """Return whether the path belongs to the OAuth server."""
-    return path[1:].partition("/")[0] == OAUTH
+    return _first(path) == OAUTH
 
 
 def is_health(path: str) -> bool:
     """Return whether the path is one of HEALTH."""
-    return path[1:].partition("/")[0] in HEALTH
+    return _first(path) in HEALTH
 
 
 def check_tenant_name(name: str) -> None:

@@ -9,7 +9,7 @@ from oauth2_provider.models import AccessToken
 from a2a.errors import ExpiredKey, InvalidKey
 from a2a.types import OAuthFlow, SecurityScheme
 from tasks_app import clock
-from tasks_app.callers.access import Caller, caller_for, misses
+from tasks_app.callers.access import Caller, FindStored, caller_for, misses
 from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
 from tasks_app.cards.addresses import public
 from tasks_app.database.bridge import bridge
@@ -39,21 +39,15 @@ class FindTokenCaller(Work[Caller | None], Struct, frozen=True):
         return [caller_of(tokens[item.checksum]) if item.checksum in tokens else None for item in items]
 
 
-class FindStoredTokens(Work[frozenset[str]], Struct, frozen=True):
+class FindStoredTokens(FindStored, frozen=True):
     """Finds which of some digests are those of access tokens. Beside a flood this costs a fraction of
     FindTokenCaller."""
 
-    lane = "read"
-    repeatable = True
-
-    checksums: tuple[str, ...]
-
     @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[frozenset[str]]:
-        all_of = {one for item in items for one in item.checksums}
-        rows = AccessToken.objects.filter(token_checksum__in=all_of)
-        stored = frozenset(rows.values_list("token_checksum", flat=True))
-        return [stored.intersection(item.checksums) for item in items]
+    def stored(cls, all_digests: set[str]) -> frozenset[str]:
+        """Return the digests of stored tokens among these."""
+        rows = AccessToken.objects.filter(token_checksum__in=all_digests)
+        return frozenset(rows.values_list("token_checksum", flat=True))
 
 
 def caller_of(token: Any) -> Caller | ExpiredKey | None:

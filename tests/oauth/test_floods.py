@@ -34,7 +34,7 @@ ends = clock.now() + timedelta(hours=1)
 AccessToken.objects.create(token_checksum=checksum(valid), expires=ends, scope="tasks:read", application=client)
 groups = []
 find = FindStoredTokens.do_many
-FindStoredTokens.do_many = lambda items: groups.append(sum(len(item.checksums) for item in items)) or find(items)
+FindStoredTokens.do_many = lambda items: groups.append(sum(len(item.digests) for item in items)) or find(items)
 
 
 def early(token):
