@@ -1,4 +1,6 @@
-"""A flood of wrong credentials, as the process of a test sees it."""
+"""A flood of wrong credentials, as the process of a test sees it, and its refusals."""
+
+import re
 
 import pytest
 
@@ -18,3 +20,8 @@ def begin_flood(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     access.misses.count(2 * MANY_MISSES)
     while tally.count(address, 401):
         pass
+
+
+def without_wait(content: bytes) -> bytes:
+    """Return an error without the seconds to wait, which pass between two refusals."""
+    return re.sub(rb'("retry\w*":"?)[\d.]+', rb"\1", content, flags=re.IGNORECASE)

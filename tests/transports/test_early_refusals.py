@@ -1,6 +1,5 @@
 """An early refusal has the bytes of the application, whatever is in the body and in the head."""
 
-import re
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +15,7 @@ from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
 from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand
-from tests.support.wrong_credentials import begin_flood
+from tests.support.wrong_credentials import begin_flood, without_wait
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 ADDRESS, PAGE, OTHER = "192.0.2.7", "https://page.example", "https://other.example"
@@ -135,8 +134,3 @@ async def refusal(request: httpx.Request, body: bytes) -> Any:
     answer = early(body)
     assert answer is not None
     return answer if isinstance(answer, tuple) else await answer
-
-
-def without_wait(content: bytes) -> bytes:
-    """Return an error without the seconds to wait, which pass between two refusals."""
-    return re.sub(rb'("retry\w*":"?)[\d.]+', rb"\1", content, flags=re.IGNORECASE)

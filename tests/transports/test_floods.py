@@ -1,6 +1,5 @@
 """Which calls of an address with too many wrong credentials are refused early, and what is counted of them."""
 
-import re
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +14,7 @@ from tasks_app.limits import strangers
 from tasks_app.transports import keys
 from tasks_app.transports.floods import refuse_early
 from tests.support.hand import Hand
+from tests.support.wrong_credentials import without_wait
 
 ADDRESS = "192.0.2.7"
 BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
@@ -151,11 +151,6 @@ async def test_over_rest_the_early_refusal_is_the_usual_one(verb: str, path: str
     assert own.keys() == usual.headers.keys()
     assert {name for name, value in own.items() if value != usual.headers[name]} <= {"x-request-id", "retry-after"}
     assert without_wait(content) == without_wait(usual.content)
-
-
-def without_wait(content: bytes) -> Any:
-    """Return an error without the seconds to wait, which pass between two refusals."""
-    return re.sub(rb'("retry\w*":"?)[\d.]+', rb"\1", content, flags=re.IGNORECASE)
 
 
 @pytest.mark.parametrize(
