@@ -11,7 +11,9 @@ from a2a.states import TERMINAL
 from tasks_app.doctor.finding import REPORT, SWEEPER, Finding
 from tasks_app.doctor.guard import guard
 from tasks_app.doctor.work import MOST, overdue_since
-from tasks_app.models import Budget, Reservation, Task
+from tasks_app.event_log import ORPHAN_AFTER
+from tasks_app.ids import uuid7_at
+from tasks_app.models import Budget, DrawnCost, Reservation, Task
 
 
 def examine_budgets(now: datetime) -> Iterator[Finding]:
@@ -22,6 +24,7 @@ def examine_budgets(now: datetime) -> Iterator[Finding]:
     yield from guard(_find_sums(), "budgets")
     yield from guard(_find_ended(), "reservations of tasks that have ended")
     yield from guard(_find_orphans(now), "reservations without a task")
+    yield from guard(_find_costs(now), "costs of calls that drew on advances")
 
 
 def _find_sums() -> Iterator[Finding]:
@@ -52,6 +55,21 @@ def _find_orphans(now: datetime) -> Iterator[Finding]:
     for row in rows.filter(orphan_at__lt=overdue_since(now)).order_by("orphan_at")[:MOST]:
         due = f"{row.orphan_at:%Y-%m-%d %H:%M:%S} UTC"
         yield _finding(row, f"a call that has ended, which should have been given back at {due}", SWEEPER)
+
+
+def _find_costs(now: datetime) -> Iterator[Finding]:
+    """Yield budgets that should have been charged for calls whose advance is given back."""
+    since = uuid7_at(overdue_since(now) - ORPHAN_AFTER)
+    given_back = ~Exists(Reservation.objects.filter(task_id=OuterRef("advance")))
+    rows = DrawnCost.objects.filter(given_back, advance__lt=since).values("budget_id").annotate(sum=Sum("spent"))
+    for row in rows.order_by("budget_id")[:MOST]:
+        yield Finding(
+            kind="budget",
+            subject=str(row["budget_id"]),
+            problem=f"Budget {row['budget_id']} is not charged {show_usd(row['sum'])} USD that calls of quick agents "
+            f"have cost.",
+            remedy=SWEEPER,
+        )
 
 
 def _finding(row: Reservation, holder: str, remedy: str) -> Finding:

@@ -1,8 +1,8 @@
 """Advances: money of stored budgets that a process has reserved for calls of quick agents to come.
 
 Without one, such a call makes two commits: it reserves before its agent runs, and settles with its task. With one, the
-call is admitted in memory, and the commit of its task takes its part off the advance. An advance is a reservation under
-an id of its own, with an end like that of a call that died.
+call is admitted in memory, and the commit of its task notes its cost. Its budgets are charged when the advance ends. An
+advance is a reservation under an id of its own, which is given back like that of a call that died if its process dies.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.charged import by_budgets, orphan_rows
 from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
-from tasks_app.limits.budgets import Charge, balances, reserve, wait_briefly
-from tasks_app.limits.draws import DRAW_POSTGRES, Draw, draw_each, draw_values
+from tasks_app.limits.budgets import Charge, balances, reserve, settle, wait_briefly
+from tasks_app.limits.draws import Draw, charge_drawn, draw_postgres, draw_sqlite
 
 SHARE = 16
 """The part of what is left of a budget that is lent."""
@@ -39,6 +39,22 @@ class Lend(Work[int], Struct, frozen=True, kw_only=True):
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[int]]:
         return by_budgets(items, _lend)
+
+
+class EndAdvance(Work[None], Struct, frozen=True, kw_only=True):
+    """The end of an advance. What is left of it is given back, and its budgets are charged. Done twice, it charges
+    once."""
+
+    lane = "write"
+    repeatable = True
+
+    charge: Charge
+    spent: int
+    """The cost of its calls that have stored no task."""
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[None]]:
+        return by_budgets(items, _end)
 
 
 class CreateAdvanced(Create, kw_only=True):
@@ -69,12 +85,21 @@ def _lend_one(charge: Charge) -> int:
         return amount
 
 
+def _end(items: Sequence[EndAdvance]) -> list[None]:
+    with prepared() as cursor, transaction.atomic():
+        wait_briefly(cursor)
+        spent = {item.charge.task_id: item.spent for item in items}
+        settle(cursor, spent)
+        charge_drawn(cursor, spent)
+    return [None] * len(items)
+
+
 def _create(items: Sequence[CreateAdvanced]) -> list[Any]:
-    """Store the items, and take what they need off their advances, if they are stored."""
+    """Store the items, and note what those that are stored draw on their advances."""
     draws = [item.draw for item in items]
     if on_postgres():
-        return results_of(items, create_postgres(items, DRAW_POSTGRES, draw_values(draws)))
+        return results_of(items, create_postgres(items, *draw_postgres(draws)))
     with prepared() as cursor, transaction.atomic():
         winners = write_new(items)
-        draw_each(cursor, [draws[place] for place in sorted(winners)])
+        draw_sqlite(cursor, [draws[place] for place in sorted(winners)])
         return results_of(items, winners)

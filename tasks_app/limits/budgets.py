@@ -236,7 +236,7 @@ with x as (select * from jsonb_to_recordset(%s::jsonb) as x(task_id text, spent 
         from n join l using (id) where b.id = n.id)
 select distinct task_id from gone
 """
-SETTLE_SQLITE = f"""
+_SETTLE_SQLITE = f"""
 update {_BUDGET} as b set reserved = b.reserved - %s, spent = {SPENT} + %s,
     resets_at = {RESETS_AT.format(a="%s", b="%s")}
 where b.id = %s
@@ -275,5 +275,5 @@ def settle(cursor: Any, spent: Mapping[str, int]) -> set[str]:
         reserved[budget_id] += amount
         charged[budget_id] += spent[task_id]
     for id, amount in reserved.items():
-        cursor.execute(SETTLE_SQLITE, (amount, before, charged[id], before, day, month, id))
+        cursor.execute(_SETTLE_SQLITE, (amount, before, charged[id], before, day, month, id))
     return {task_id for task_id, _, _ in gone}

@@ -6,7 +6,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 from tasks_app.models.acts import Act
 from tasks_app.models.audit import AuditEntry, RefusedCalls
 from tasks_app.models.batches import Batch, BatchItem
-from tasks_app.models.budgets import Budget, Reservation
+from tasks_app.models.budgets import Budget, DrawnCost, Reservation
 from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant, UserLink
 from tasks_app.models.clients import OAuthClient
 from tasks_app.models.exchanges import Exchange, ExchangeBody
@@ -39,6 +39,7 @@ __all__ = [
     "Delivery",
     "DeliveryTry",
     "DirectReply",
+    "DrawnCost",
     "Event",
     "Exchange",
     "ExchangeBody",

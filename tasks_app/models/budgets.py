@@ -60,3 +60,21 @@ class Reservation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_id}: {self.amount}"
+
+
+class DrawnCost(models.Model):
+    """The cost of calls of quick agents that drew on an advance. The budget is charged when the advance ends.
+
+    A group of calls inserts rows in place of a change of the budget, for which the groups of all processes would wait.
+    """
+
+    # The advance has no row of its own, but a reservation for each budget under its id in place of a task's.
+    advance = models.CharField(max_length=36)
+    budget = models.ForeignKey(Budget, models.CASCADE, db_constraint=False, db_index=False, related_name="drawn_costs")
+    spent = models.BigIntegerField(help_text="Millionths of a dollar.")
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["advance"], name="drawn_cost_advance")]
+
+    def __str__(self) -> str:
+        return f"{self.advance}: {self.spent}"

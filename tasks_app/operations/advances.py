@@ -10,7 +10,7 @@ from time import monotonic
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errands import insist
 from tasks_app.database.rows import KeyRow
-from tasks_app.event_log import FindKeyLast, KeyTarget, Lend, Release
+from tasks_app.event_log import ORPHAN_AFTER, EndAdvance, FindKeyLast, KeyTarget, Lend, late_cost
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
 
@@ -70,9 +70,14 @@ class Advance:
             self._give_back()
 
     def _give_back(self) -> None:
-        if self.is_over and not self.calls:
-            charge = Charge(task_id=self.id, budgets=self.budgets, least=0, most=0)
-            insist(Release(charge=charge, spent=self.spent))
+        if not self.is_over or self.calls:
+            return
+        spent = self.spent
+        if spent and monotonic() > self.ends + ORPHAN_AFTER.total_seconds() / 2:
+            # A sweep has given the advance back as that of a dead process, or will. Then its end charges nothing.
+            insist(late_cost(self.id, spent, self.budgets))
+            spent = 0
+        insist(EndAdvance(charge=Charge(task_id=self.id, budgets=self.budgets, least=0, most=0), spent=spent))
 
 
 class Advances:

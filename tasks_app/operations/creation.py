@@ -121,11 +121,10 @@ def _money(plan: Plan, *, is_over: bool) -> tuple[type[Create], dict[str, Any]]:
 
 
 def _draw(plan: Plan, charge: Charge, *, is_over: bool) -> Draw:
-    """Return what the call of a quick agent takes off its advance."""
+    """Return what the call of a quick agent draws on its advance."""
     return Draw(
         advance=plan.advance,
-        amount=plan.share,
-        back=plan.share if is_over else 0,
+        moved=0 if is_over else plan.share,
         spent=plan.final_cost(),
         task=charge.task_id,
         budgets=charge.budgets,

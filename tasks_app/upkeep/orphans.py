@@ -1,4 +1,4 @@
-"""Reservations of quick agents whose call died before it stored a task."""
+"""Reservations of quick agents whose call died before it stored a task, and advances of dead processes."""
 
 import logging
 
@@ -9,6 +9,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.database.prepared import prepared
 from tasks_app.database.work import DoApart
 from tasks_app.limits.budgets import orphans, settle, wait_briefly
+from tasks_app.limits.draws import charge_drawn, ended_advances
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,9 @@ def release_orphans() -> int:
 def _release() -> int:
     with prepared() as cursor, transaction.atomic():
         tasks = orphans(cursor)
-        if tasks:
+        advances = [*tasks, *ended_advances(cursor)]
+        if advances:
             wait_briefly(cursor)
             settle(cursor, dict.fromkeys(tasks, 0))
+            charge_drawn(cursor, advances)
     return len(tasks)

@@ -10,7 +10,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Reserve
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
-from tasks_app.models import Budget, Reservation, Task
+from tasks_app.models import Budget, DrawnCost, Reservation, Task
 from tests.commands.doctoring import doctor
 from tests.conftest import Person
 from tests.operations.money import limit, queued
@@ -66,3 +66,12 @@ def test_the_reservation_of_a_call_that_died_is_found_if_nobody_gives_it_back(bu
     hand.on(minutes=3)
     (finding,) = found()
     assert "reserves 2.00 USD for a call that has ended, which should have been given back at" in finding["problem"]
+
+
+def test_the_cost_of_calls_with_an_advance_is_found_if_nobody_charges_it(budget: Budget, hand: Hand) -> None:
+    DrawnCost.objects.bulk_create(DrawnCost(advance=uuid7(), budget=budget, spent=MICRO) for _ in range(2))
+    hand.on(minutes=3)
+    assert not found(), "the next sweeps will charge it"
+    hand.on(minutes=3)
+    (finding,) = found()
+    assert finding["problem"] == f"Budget {budget.pk} is not charged 2.00 USD that calls of quick agents have cost."

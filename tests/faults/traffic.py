@@ -40,8 +40,8 @@ INTERRUPTED = (
     "The agent was interrupted by a restart of the server",
     "The worker was lost while the agent was at work",
 )
-BUDGET = """select b.reserved - coalesce(sum(r.amount) filter (where t.id is null), 0),
-    count(t.id), b.spent
+BUDGET = """select b.reserved - coalesce(sum(r.amount) filter (where t.id is null), 0), count(t.id),
+    b.spent + coalesce((select sum(c.spent) from tasks_app_drawncost c where c.budget_id = b.id), 0)
 from tasks_app_budget b left join tasks_app_reservation r on r.budget_id = b.id left join tasks_app_task t
 on t.id = r.task_id group by b.id"""
 """Money reserved beside advances, the reservations of tasks, and money spent. The advance of a process that was killed

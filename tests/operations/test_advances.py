@@ -13,10 +13,10 @@ from a2a.money import MICRO
 from a2a.requests import CancelTask, SendMessage
 from a2a.types import Message
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import CreateAdvanced, CreateSettled, FindKeyLast, Lend, Reserve
+from tasks_app.event_log import ORPHAN_AFTER, CreateAdvanced, CreateSettled, EndAdvance, FindKeyLast, Lend, Reserve
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
-from tasks_app.models import Budget, Reservation, Task
+from tasks_app.models import Budget, DrawnCost, Reservation, Task
 from tasks_app.operations import Context, dispatcher, perform
 from tasks_app.operations import advances as room
 from tasks_app.operations.advances import advances
@@ -68,6 +68,11 @@ def end() -> None:
     until(lambda: not Reservation.objects.filter(orphan_at__isnull=False).exists(), "it is given back")
 
 
+def drawn(budget: Budget) -> float:
+    """Return what calls that drew on advances have cost, for which the budget is not charged yet, in dollars."""
+    return sum(DrawnCost.objects.filter(budget=budget).values_list("spent", flat=True)) / MICRO
+
+
 def lend(budget: Budget, least: int = 16 * MICRO) -> int:
     return bridge.do(Lend(charge=Charge(task_id=uuid7(), budgets=(budget.pk,), least=least, most=0)))
 
@@ -87,9 +92,11 @@ def test_calls_that_draw_on_an_advance_reserve_nothing_themselves(
     assert groups == [Reserve, CreateSettled], "those of the first call"
     for budget in budgets:
         (row,) = Reservation.objects.filter(budget=budget)
-        assert amounts(budget) == (row.amount / MICRO, 2.875), "each was settled with its task"
+        assert amounts(budget) == (row.amount / MICRO, 0.25), "only the first call has changed the budget"
         assert row.amount > 50 * MICRO
+        assert drawn(budget) == 2.625, "the costs of the others are stored with their tasks"
     end()
+    assert not DrawnCost.objects.exists()
     assert [amounts(budget) for budget in budgets] == [(0, 2.875)] * len(budgets)
 
 
@@ -109,8 +116,9 @@ def test_a_message_that_is_sent_again_draws_once_and_holds_nothing(owner: Person
     assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["soon", "after a sweep gave the advance back"])
 def test_a_call_that_stores_no_task_is_charged_when_its_advance_ends(
-    owner: Person, monkeypatch: pytest.MonkeyPatch
+    owner: Person, monkeypatch: pytest.MonkeyPatch, hand: Any, is_late: bool
 ) -> None:
     budget, play = limit(owner, 1000), dispatcher.play_quickly
 
@@ -122,8 +130,14 @@ def test_a_call_that_stores_no_task_is_charged_when_its_advance_ends(
 
     monkeypatch.setattr("tasks_app.operations.dispatcher.play_quickly", busy)
     assert isinstance(send_all(owner, "fail")[0], Unavailable)
+    if is_late:
+        # It ended minutes after its beginning, and a sweep has given the advance back.
+        next(iter(advances.current.values())).ends -= 2 * ORPHAN_AFTER.total_seconds() + 2 * PATIENCE
+        hand.on(minutes=3)
+        assert release_orphans() == 1
     end()
-    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.375), False)
+    until(lambda: amounts(budget) == (0, 0.375), "it is charged")
+    assert not Reservation.objects.exists()
 
 
 def test_a_budget_lends_a_sixteenth_of_what_is_left_and_nothing_when_less_than_half_is(owner: Person) -> None:
@@ -147,6 +161,33 @@ def test_an_advance_of_a_process_that_died_is_given_back(owner: Person, hand: An
     assert (release_orphans(), amounts(budget)) == (1, (0, 0))
 
 
+def test_calls_that_drew_on_an_advance_of_a_process_that_died_are_charged(owner: Person, hand: Any) -> None:
+    budget = limit(owner, 1000)
+    send_all(owner, "0.5", "0.125 reply")
+    hand.on(minutes=3)
+    assert (release_orphans(), amounts(budget)) == (1, (0, 0.875))
+    end()
+    assert (release_orphans(), amounts(budget), drawn(budget)) == (0, (0, 0.875), 0)
+
+
+def test_an_advance_is_charged_once_however_often_its_end_is_written(owner: Person) -> None:
+    budget = limit(owner, 1000)
+    send_all(owner, "0.5")
+    (advance,) = advances.current.values()
+    charge = Charge(task_id=advance.id, budgets=advance.budgets, least=0, most=0)
+    for _ in range(2):
+        bridge.do(EndAdvance(charge=charge, spent=125_000))
+    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.875), False)
+
+
+def test_a_removed_budget_is_not_charged_for_calls_that_drew_on_an_advance(owner: Person) -> None:
+    budget, other = limit(owner, 1000), limit(owner, 2000, tenant=True)
+    send_all(owner, "0.5")
+    Budget.objects.filter(pk=budget.pk).delete()
+    end()
+    assert (amounts(other), DrawnCost.objects.exists()) == ((0, 0.75), False)
+
+
 @pytest.mark.usefixtures("service")
 def test_a_process_that_stops_gives_its_advance_back(owner: Person) -> None:
     budget = limit(owner, 1000)
@@ -159,28 +200,26 @@ def test_a_process_that_stops_gives_its_advance_back(owner: Person) -> None:
 def test_a_call_beyond_its_advance_reserves_for_itself(owner: Person) -> None:
     budget = limit(owner, 300)
     send_all(owner, *["0.5"] * 25)
-    assert amounts(budget)[1] == 12.75
+    assert drawn(budget) < 12, "some have reserved for themselves"
     end()
     assert (amounts(budget), Reservation.objects.exists()) == ((0, 12.75), False)
 
 
 @needs_row_locks
-def test_a_locked_budget_delays_a_call_with_an_advance_and_loses_nothing(owner: Person) -> None:
+def test_a_locked_budget_delays_no_call_with_an_advance_but_its_charge(owner: Person) -> None:
     budget = limit(owner, 1000)
 
-    async def act() -> Any:
+    async def act() -> None:
         await _get_advance(owner)
         with lock_row("budget", "id", str(budget.pk)) as release:
-            sending = asyncio.ensure_future(_send(owner, message("0.5")))
             async with asyncio.timeout(PATIENCE):
+                await _send(owner, message("0.5"))
+                advances.forget()
                 while not waiting_for_locks():  # noqa: ASYNC110  # it is known to the database alone
                     await asyncio.sleep(0)
-            is_early = sending.done()
             release()
-            await sending
-        return is_early
 
-    assert not async_to_sync(act)()
+    async_to_sync(act)()
     end()
     assert (amounts(budget), Task.objects.count()) == ((0, 0.75), 2)
 
@@ -200,6 +239,7 @@ def test_a_call_whose_advance_was_given_back_meanwhile_is_charged_and_holds_noth
             await _send(owner, message(text))
 
     async_to_sync(freeze)()
+    assert release_orphans() == 0
     assert [amounts(budget) for budget in budgets] == [(0, 0.875)] * len(budgets)
     ask(owner, CancelTask(id=Task.objects.get(state="input_required").id))
     end()
