@@ -10,20 +10,18 @@ from django.http import HttpResponse
 
 from a2a.errors import Unavailable
 from tasks_app.asgi.handler import send_refusal
+from tasks_app.asgi.places import Places
 from tasks_app.callers.paths import is_lean, is_oauth
+from tasks_app.callers.peers import origin_in
 from tasks_app.limits.rate_limits import limits
 from tasks_app.process import services
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.bodies import Gone, Intake, strangers
 from tasks_app.transports.drain import take_back_cancellation
+from tasks_app.transports.heads import meta_of
 from tasks_app.transports.http import Refusal
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-PAGES = 16
-"""Pages that are made at the same time, and again as many of the OAuth server. Django's own handler takes a thread for
-each, and its view often a database connection, of which strangers could otherwise take all that the database has."""
-WAITING, WAITING_SECONDS = 256, 10.0
-"""Pages that wait to be made, and how long. Those beyond them, and those that are not begun in time, are refused."""
 
 
 class Application:
@@ -76,7 +74,7 @@ class Http:
             body = await intake.read()
             # Programs get tokens also while slow pages of operators, or logins of strangers, take all other places.
             places = self.oauth_places if is_oauth(scope["path"]) else self.places
-            with await places.take() as page.place:
+            with await places.take(origin_in(meta_of(scope))) as page.place:
                 await self.stock(scope, _replay(body, receive), page)
         except Gone:
             return
@@ -96,34 +94,6 @@ class Http:
             intake.release()
 
 
-class Places:
-    """The places of pages that are made at the same time, on the loop of this process."""
-
-    def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.free = asyncio.Semaphore(PAGES)
-        self.waiting = 0
-
-    async def take(self) -> ExitStack:
-        """Return a place, which close() gives back. Raises Refusal: 503, if too many pages wait for one, or this one
-        for too long, as when the database hangs."""
-        if (loop := asyncio.get_running_loop()) is not self.loop:
-            self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), 0
-        if self.waiting >= WAITING:
-            raise _busy()
-        self.waiting += 1
-        try:
-            async with asyncio.timeout(WAITING_SECONDS):
-                await self.free.acquire()
-        except TimeoutError:
-            raise _busy() from None
-        finally:
-            self.waiting -= 1
-        place = ExitStack()
-        place.callback(self.free.release)
-        return place
-
-
 class Page:
     """The answer of Django's own handler, which goes on in a task of its own after it was cancelled."""
 
@@ -141,10 +111,6 @@ class Page:
             self.place.close()
             self.has_begun = True
             await self.send(message)
-
-
-def _busy() -> Refusal:
-    return Refusal(503, "Too many pages are asked for at once. Try again in a moment.", error=Unavailable())
 
 
 def _say(sentence: str, status: int) -> HttpResponse:

@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tasks_app.asgi import application
-from tasks_app.asgi.application import PAGES, Http
+from tasks_app.asgi import places
+from tasks_app.asgi.application import Http
+from tasks_app.asgi.places import PAGES
 from tests.conftest import PATIENCE
 
 
@@ -32,8 +33,9 @@ def pages() -> Pages:
     return Pages()
 
 
-async def ask(http: Http, path: str = "/admin/login/") -> httpx.Response:
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=http), base_url="http://testserver") as client:
+async def ask(http: Http, path: str = "/admin/login/", address: str = "203.0.113.1") -> httpx.Response:
+    transport = httpx.ASGITransport(app=http, client=(address, 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
         return await client.get(path)
 
 
@@ -57,7 +59,7 @@ async def test_a_few_pages_are_made_at_once_and_all_are_answered(pages: Pages) -
 
 
 async def test_pages_beyond_those_that_may_wait_are_refused(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "WAITING", 2)
+    monkeypatch.setattr(places, "WAITING", 2)
     http = Http(pages, pages)
     asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES + 2)]
     await begin(pages, PAGES)
@@ -69,14 +71,28 @@ async def test_pages_beyond_those_that_may_wait_are_refused(pages: Pages, monkey
     assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (PAGES + 2)
 
 
+async def test_pages_of_one_address_leave_room_for_those_of_others(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "WAITING_OF_ADDRESS", 2)
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES + 2)]
+    await begin(pages, PAGES)
+    assert (await ask(http)).status_code == 503
+    asked.append(asyncio.ensure_future(ask(http, address="203.0.113.2")))
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (PAGES + 3)
+    assert (await ask(http)).status_code == 200
+
+
 async def test_a_page_that_waits_for_too_long_is_refused(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "WAITING_SECONDS", 0.0)
+    monkeypatch.setattr(places, "WAITING_SECONDS", 0.0)
     http = Http(pages, pages)
     asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES)]
     await begin(pages, PAGES)
     refusal = await ask(http)
     assert (refusal.status_code, refusal.headers["retry-after"]) == (503, "1")
-    assert http.places.waiting == 0
+    assert not http.places.waiting
     pages.may_end.set()
     assert [answer.status_code for answer in await asyncio.gather(*asked, ask(http))] == [200] * (PAGES + 1)
 

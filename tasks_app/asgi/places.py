@@ -1,0 +1,61 @@
+"""The places of pages that are made at the same time, on the loop of this process.
+
+Django's own handler takes a thread for each page, and its view often a database connection. Strangers could otherwise
+take all that the database has, and so many threads at work that calls wait for the interpreter.
+"""
+
+import asyncio
+from collections import Counter
+from contextlib import ExitStack
+
+from a2a.errors import Unavailable
+from tasks_app.transports.http import Refusal
+
+PAGES = 4
+"""Pages that are made at the same time. Beside sixteen at work, a call waits for the interpreter four times as long as
+beside four, and no more pages are made."""
+WAITING, WAITING_SECONDS = 256, 10.0
+"""Pages that wait to be made, and how long. Those beyond them, and those that are not begun in time, are refused."""
+WAITING_OF_ADDRESS = 32
+"""Pages of one address that wait. A client that asks for more delays others by no more than these."""
+
+
+class Places:
+    """The places of pages of one kind, and those that wait for one."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.free = asyncio.Semaphore(PAGES)
+        self.waiting: Counter[str] = Counter()
+        """The pages that wait, by the address that asks for them."""
+
+    async def take(self, address: str) -> ExitStack:
+        """Return a place, which close() gives back. The address is that for limits of strangers, empty for none.
+
+        Raises Refusal: 503, if too many pages wait for one, also of this address alone, or if this one waits for too
+        long, as when the database hangs.
+        """
+        if (loop := asyncio.get_running_loop()) is not self.loop:
+            self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), Counter()
+        if self.waiting.total() >= WAITING or (address and self.waiting[address] >= WAITING_OF_ADDRESS):
+            raise _busy()
+        self.waiting[address] += 1
+        try:
+            async with asyncio.timeout(WAITING_SECONDS):
+                await self.free.acquire()
+        except TimeoutError:
+            raise _busy() from None
+        finally:
+            self._end_wait(address)
+        place = ExitStack()
+        place.callback(self.free.release)
+        return place
+
+    def _end_wait(self, address: str) -> None:
+        self.waiting[address] -= 1
+        if not self.waiting[address]:
+            del self.waiting[address]
+
+
+def _busy() -> Refusal:
+    return Refusal(503, "Too many pages are asked for at once. Try again in a moment.", error=Unavailable())
