@@ -15,7 +15,8 @@ from django.db.models.signals import pre_save
 from django.dispatch import receiver
 
 from tasks_app import clock
-from tasks_app.callers.access import digests
+from tasks_app.callers.access import FindStored, digests
+from tasks_app.database.bridge import bridge
 from tasks_app.models import OperatorToken
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.refusals import ActRefused
@@ -30,6 +31,15 @@ USE_SECONDS = 60
 
 class TokenRefused(ActRefused):
     """Raised if no token can be made for a user. The sentence says why, and what to do."""
+
+
+class FindOperatorTokens(FindStored, frozen=True):
+    """Finds which of some digests are those of tokens of operators."""
+
+    @classmethod
+    def stored(cls, all_digests: set[str]) -> frozenset[str]:
+        """Return the digests of stored tokens among these."""
+        return frozenset(OperatorToken.objects.filter(digest__in=all_digests).values_list("digest", flat=True))
 
 
 def make_token(
@@ -80,7 +90,11 @@ def find_token(token: str) -> OperatorToken | None:
     have none any more or has another password. Record the use."""
     if not token.startswith(PREFIX) or len(token) > 128:
         return None
-    row = OperatorToken.objects.select_related("user").filter(digest__in=digests(token), revoked_at=None).first()
+    own = digests(token)
+    # A page of the operators' API opens a connection of its own, which a wrong token is not worth.
+    if not bridge.do(FindOperatorTokens(own)):
+        return None
+    row = OperatorToken.objects.select_related("user").filter(digest__in=own, revoked_at=None).first()
     now = clock.now()
     if row is None or row.expires_at <= now or find_refusal(row.user):
         return None

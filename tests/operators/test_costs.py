@@ -1,4 +1,4 @@
-"""The cost of lists of operators: more rows take no more queries, at any door."""
+"""The cost of what operators read: no more queries for more rows, at any door, and no connection for a wrong token."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,7 @@ from django.urls import reverse
 from tasks_app.api.resources import RESOURCES
 from tasks_app.api.resources.acts import Acts
 from tasks_app.models import Act
-from tasks_app.operators import users
+from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
@@ -82,3 +82,12 @@ def test_more_rows_of_any_table_take_no_more_queries(admin_client: Client) -> No
             read()
         counts[number] = {name: queries_of(read) for name, read in lists.items()}
     assert counts[2] == counts[1]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("lanes")
+def test_a_wrong_token_is_not_worth_a_connection_of_the_page() -> None:
+    client = Client(headers={"Authorization": f"Bearer {tokens.PREFIX}guess"})
+    assert queries_of(lambda: client.get("/api/v1/tasks/")) == 0
+    right = program(VIEWER)
+    assert queries_of(lambda: right.get("tasks/")) > 0
