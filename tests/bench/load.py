@@ -160,12 +160,13 @@ class Flood(NamedTuple):
     after: str = ""
     addresses: int = 1
     """The addresses from which it comes in turn. They are those that a trusted proxy would add."""
+    path: str = "/jsonrpc"
 
 
 @contextmanager
 def flooded(base: str, flood: Flood) -> Iterator[None]:
     """Send the flood while the block lasts. Raises LoadFailed if an answer is not a refusal."""
-    command = ["wrk", "-t1", "-c25", "-d1h", f"--script={FLOOD}", f"{base}/jsonrpc", "--", str(flood.per_second)]
+    command = ["wrk", "-t1", "-c25", "-d1h", f"--script={FLOOD}", f"{base}{flood.path}", "--", str(flood.per_second)]
     body = envelope("GetTask", {"id": "none"})
     more = [str(flood.addresses), body, flood.before, flood.after]
     with subprocess.Popen([*command, *more], stdout=subprocess.PIPE, text=True) as process:
