@@ -16,7 +16,7 @@ from django.db import (
 
 from tasks_app.database.errors import error_for_callers
 from tasks_app.database.locks import is_lock_refusal
-from tasks_app.database.sessions import is_canceled, is_overloaded, is_spent
+from tasks_app.database.sessions import is_canceled, is_overloaded, is_spent, is_stalled
 from tasks_app.database.work import LOCKED, ItemRefused, Work
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,10 @@ def _retry(kind: type[Work[Any]], items: Sequence[Any], error: Exception, again:
 def _worth_another_session(kind: type[Work[Any]], error: Exception) -> bool:
     """Return whether the group may succeed on a new connection.
 
-    After a connection was cut, reads may be repeated, and so may creates, whose ids and keys are fixed. Any work may be
-    repeated that never began: its plan was refused because its table was altered, or its session was read-only.
+    After a connection was cut, also by the server because it stalled, reads may be repeated, and so may creates, whose
+    ids and keys are fixed. Any work may be repeated that never began: its plan was refused because its table was
+    altered, or its session was read-only.
     """
-    if isinstance(error, OperationalError | InterfaceError):
+    if isinstance(error, OperationalError | InterfaceError) or is_stalled(error):
         return kind.repeatable and not is_canceled(error)
     return isinstance(error, NotSupportedError) or is_spent(error)

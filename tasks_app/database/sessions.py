@@ -13,9 +13,12 @@ from django.db.backends.signals import connection_created
 
 from tasks_app.database.sql import on_postgres
 
-_SPENT_STATES = re.compile("25006|57P0[1-5]|53...|08...")
+_SPENT_STATES = re.compile("25006|25P0[34]|57P0[1-5]|53...|08...")
 """SQLSTATEs of a session that must not be used again: it is read-only, its server shuts down or is short of a resource,
 or it is lost. A new session may work: hosters make a database read-only when its disk is full, and undo that later."""
+_STALL_STATES = re.compile("25P0[34]")
+"""SQLSTATEs of a session that the server ended because its transaction was idle, or at work, for too long, as that of a
+process that was frozen. The transaction is undone. psycopg has these among its internal errors."""
 _OVERLOAD_STATES = re.compile("54...")
 """SQLSTATEs of a statement that is too large for the server, though its parts may not be."""
 _CANCELED = "57014"
@@ -37,6 +40,11 @@ def sqlstate(error: BaseException) -> str:
 def is_spent(error: BaseException) -> bool:
     """Return whether the session of the error should be closed."""
     return bool(_SPENT_STATES.fullmatch(sqlstate(error)))
+
+
+def is_stalled(error: BaseException) -> bool:
+    """Return whether the server ended the session because its transaction took too long."""
+    return bool(_STALL_STATES.fullmatch(sqlstate(error)))
 
 
 def is_overloaded(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Rows that another connection has locked."""
+"""Rows that another connection has locked, and transactions that stall."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from django.db import connection, connections
 
 from tasks_app.database.locks import pauses
 from tasks_app.database.sql import on_postgres
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, until
 
 needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks the whole database, not single rows")
 
@@ -64,6 +64,16 @@ def under_way(*work: Callable[[], Any]) -> Iterator[list[Any]]:
     for thread in threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()
+
+
+def stall() -> None:
+    """Leave the transaction of this thread idle until the server has ended its session, as a frozen process does."""
+    session = connection.connection.info.backend_pid
+    with connection.cursor() as cursor:
+        cursor.execute("set local idle_in_transaction_session_timeout = '1ms'")
+    with other_connection() as other:
+        look = "select not exists (select 1 from pg_stat_activity where pid = %s)"
+        until(lambda: other.execute(look, (session,)).fetchone()[0], "the session has ended")
 
 
 def asked_twice(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:

@@ -1,19 +1,23 @@
 """Connections that break, and plans that a server keeps for them."""
 
+from collections.abc import Sequence
+from typing import Self
+
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection, transaction
+from msgspec import Struct
 
 from tasks_app.callers.access import sight
 from tasks_app.database import prepared as statements
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import Busy
 from tasks_app.database.sql import on_postgres
-from tasks_app.database.work import Do, DoApart, DoSlowly
+from tasks_app.database.work import Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Task
 from tests.conftest import Person
-from tests.database.locks import needs_row_locks, other_connection
+from tests.database.locks import needs_row_locks, other_connection, stall
 from tests.database.rows import create_task
 from tests.operations.rows import addition, chunk
 
@@ -39,6 +43,34 @@ def test_lanes_whose_connections_were_cut_while_idle_answer_the_next_call(owner:
                     [other.info.backend_pid, connection.connection.info.backend_pid],
                 ),
             )
+
+
+@needs_row_locks
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_work_in_a_transaction_that_stalled_is_repeated_where_that_is_harmless(repeatable: bool) -> None:
+    """PostgreSQL ends the session of a transaction that is idle for as long as a lease. The caller may come again."""
+    turns: list[int] = []
+
+    class Stalling(Work[str], Struct, frozen=True):
+        lane = "write"
+
+        @classmethod
+        def do_many(cls, items: Sequence[Self]) -> list[str]:
+            turns.append(len(turns))
+            with transaction.atomic(), connection.cursor() as cursor:
+                if turns == [0]:
+                    stall()
+                cursor.execute("select 'done'")
+                return [text for (text,) in cursor.fetchall()]
+
+    Stalling.repeatable = repeatable
+    if repeatable:
+        assert bridge.do(Stalling()) == "done"
+    else:
+        with pytest.raises(Busy):
+            bridge.do(Stalling())
+        assert bridge.do(Stalling()) == "done", "on a new session"
+    assert turns == [0, 1]
 
 
 @pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that could stop a statement")

@@ -328,7 +328,7 @@ def refused_with(sqlstate: str) -> Exception:
 
 
 def test_a_session_is_given_up_when_its_errors_say_so() -> None:
-    for sqlstate in ("25006", "57P01", "57P02", "57P03", "57P04", "57P05", "53000", "53100", "53300", "08006"):
+    for sqlstate in "25006 25P03 25P04 57P01 57P02 57P03 57P04 57P05 53000 53100 53300 08006".split():
         assert is_spent(refused_with(sqlstate)), sqlstate
     for sqlstate in ("", "55P03", "23505", "57014", "25P02", "54000"):
         assert not is_spent(refused_with(sqlstate)), sqlstate

@@ -17,11 +17,14 @@ from a2a.signatures import ALGORITHMS, BadSignature, new_key, verify
 from a2a.types import Message, Part, Role
 from tasks_app import counters
 from tasks_app.cards.terms import terms_of
+from tasks_app.event_log import charged
 from tasks_app.limits.rate_limits import limits
-from tasks_app.models import IdempotencyKey, ServiceAccount, Task
+from tasks_app.models import Budget, IdempotencyKey, ServiceAccount, Task
 from tasks_app.operations import Context, perform_now
 from tasks_app.operations.fitness import fit
 from tests.conftest import Person
+from tests.database.locks import needs_row_locks, stall
+from tests.operations.money import amounts, limit
 from tests.support.cached_cards import forget_cards
 from tests.support.issuer import AUDIENCE, LocalIssuer
 from tests.transports.token_calls import now
@@ -219,6 +222,38 @@ def test_a_call_beyond_the_latency_is_a_timeout_and_its_task_goes_on(
     perform_now(CancelTask(id=task.pk), Context(caller=owner.caller))
     ended = post("/invoke", call("waits"), f"Bearer {owner.key}", **{"x-request-id": "a"})
     assert (ended.status_code, orjson.loads(ended.content)["error"]["data"]["reason"]) == (409, "TASK_ENDED")
+
+
+@needs_row_locks
+@pytest.mark.requirement("ADR-18")
+@pytest.mark.usefixtures("new_sessions")
+@pytest.mark.parametrize(
+    ("place", "status"), [("reserve", 503), ("settle", 200)], ids=["before the agent runs", "as its task is stored"]
+)
+def test_a_call_that_stalls_within_a_transaction_does_not_fail(
+    service: None, owner: Person, monkeypatch: pytest.MonkeyPatch, place: str, status: int
+) -> None:
+    """A process was frozen for longer than a lease. No transaction of its call was committed."""
+    limit(owner, 4)
+    function, turns = getattr(charged, place), list[int]()
+
+    def stalls(*arguments: Any) -> Any:
+        turns.append(len(turns))
+        if turns == [0]:
+            stall()
+        return function(*arguments)
+
+    monkeypatch.setattr(charged, place, stalls)
+    wire, headers = call("priced-quick", text="0.25"), {"x-request-id": "a"}
+    answer = post("/invoke", wire, f"Bearer {owner.key}", **headers)
+    assert answer.status_code == status
+    if status == 503:
+        error = orjson.loads(answer.content)["error"]
+        assert (error["code"], error["data"]["reason"]) == (-32000, "AGENT_UNAVAILABLE")
+        assert error["data"]["retryable"]
+    again = post("/invoke", wire, f"Bearer {owner.key}", **headers)
+    assert (again.status_code, orjson.loads(again.content)["result"]["text"]) == (200, "0.25 of None")
+    assert amounts(Budget.objects.get()) == (0, 0.25)
 
 
 @pytest.mark.requirement("ADR-13")
