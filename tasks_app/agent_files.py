@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import cache_from_source, find_spec
@@ -19,6 +19,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.utils import autoreload
 
 from a2a.agents import registry
 from a2a.definitions import AgentDefinitionError
@@ -81,6 +82,20 @@ def watch(sender: Any, **_: Any) -> None:
             path = Path(place, *module.split(".")).with_suffix(".py")
             if path.exists():
                 sender.extra_files.add(path.resolve())
+    if folder.is_broken:
+        sender.tick = partial(_look_for_changes, sender.tick)
+
+
+def _look_for_changes(tick: Callable[[], Iterator[None]]) -> Iterator[None]:
+    """Do what the reloader does between two pauses, and have the server start again once the folder has changed.
+
+    Django's reloader sees edits alone. The mistake that has ended the server may also be mended by deleting its file,
+    or by adding one that it imports. A server at work reads the folder again, and needs no new start for that.
+    """
+    for _ in tick():
+        if changes := folder.changes():
+            autoreload.trigger_reload(changes[0])
+        yield
 
 
 def _folder() -> Path:
@@ -120,6 +135,8 @@ class AgentFolder:
         """The stamp of the last look."""
         self.problem = ""
         """Why the folder could not be read again; empty if it could."""
+        self.is_broken = False
+        """Whether a mistake in the folder has stopped the start of this process."""
         self.is_tolerant = False
         """True to log a mistake at the start of this process, and to go on without the agents."""
         self.reading: tuple[int, float] | None = None
@@ -137,6 +154,7 @@ class AgentFolder:
             self.load()
         except (ImproperlyConfigured, AgentDefinitionError) as error:
             if not (self.is_tolerant or OPERATING.intersection(arguments[1:2])):
+                self.is_broken = True
                 raise
             log.error("A2A_AGENTS_DIR was not read: %s", error)
 
@@ -183,6 +201,10 @@ class AgentFolder:
         self.problem = ""
         log.info("A2A_AGENTS_DIR was read again; the agents are %s", ", ".join(registry.names()))
         return True
+
+    def changes(self) -> list[str]:
+        """Return the paths of the files that are not as the last reading found them: edited, new or gone."""
+        return sorted({path for path, *_ in self.stamp ^ read_stamp()})
 
     def _take_modules(self) -> dict[str, ModuleType]:
         """Remove the modules that came from the folder from those that Python has imported, and return them.

@@ -106,6 +106,29 @@ async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Nod
     assert await node.stop() == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", ["def greeter(:", "import _absent"], ids=["deleted", "completed"])
+async def test_a_server_comes_up_once_no_file_is_broken(nodes: list[Node], tmp_path: Path, mistake: str) -> None:
+    """A server that reloads itself ends at a broken file. No file is edited: one is deleted, or one is added."""
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    (folder / "greeter_module.py").write_text(AGENT)
+    (folder / "_words.py").write_text('WORD = "Hello"\n')
+    (folder / "broken.py").write_text(f"{mistake}\n")
+    node = Node(tmp_path / "data", "runserver", A2A_AGENTS_DIR=str(folder))
+    nodes.append(node)
+    node.launch()
+    await node.logs("broken.py:1: ")
+    if "absent" in mistake:
+        (folder / "_absent.py").touch()
+    else:
+        (folder / "broken.py").unlink()
+    await node.logs("Taskdesk is ready")
+    await asyncio.to_thread(until, lambda: answer_of(node) == "Hello, Ann!", "an answer of the agent")
+    assert await node.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in node.log
+
+
 @pytest.mark.parametrize("verb", ["runserver", "run"])
 async def test_a_file_gets_the_address_and_the_key_at_once(nodes: list[Node], tmp_path: Path, verb: str) -> None:
     """Python fills a buffer for a file or a pipe, such as `make run | tee log`."""
