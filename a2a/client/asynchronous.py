@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from math import isfinite
 from types import TracebackType
 from typing import Any, Self, cast
 from uuid import uuid4
+from weakref import WeakSet
 
 import httpx
 from msgspec.structs import replace
@@ -16,6 +18,7 @@ from msgspec.structs import replace
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
+from a2a.client.conversation import Conversation
 from a2a.client.credentials import Bearer, Credentials
 from a2a.client.discovery import FoundCard, Trust, believe, find_card, read_card
 from a2a.client.errors import InvalidResponse, TaskNotCancelable, TaskNotFound, VersionNotSupported
@@ -98,6 +101,8 @@ class Client(SystemCalls):
         self._links = [Link(self._http, interface, self._extensions)] if interface else []
         self._opened = self._links
         """The links, and those to versions that the server has refused."""
+        self._streams = WeakSet[Stream | Conversation]()
+        """The streams, until nothing refers to them."""
         self._reading = SharedWork()
         """The reading of the card."""
 
@@ -107,7 +112,19 @@ class Client(SystemCalls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None:
+            await self.leave_streams()
         await self.close()
+
+    async def leave_streams(self) -> None:
+        """Leave all streams. Their tasks continue.
+
+        An error in the body of a loop leaves its stream unfinished. At its end an event loop would close the generators
+        of the stream in any order, and report each one that another is closing.
+        """
+        for stream in list(self._streams):
+            with suppress(RuntimeError):  # Another task is reading it, and gets the error of its connection.
+                await stream.close()
 
     async def close(self) -> None:
         """Close the connections, unless they belong to the caller's own httpx client."""
@@ -322,7 +339,9 @@ class Client(SystemCalls):
 
     def follow(self, request: Listening, task: Task | None = None) -> Stream:
         """Return the stream of a request. It connects when its first update is requested."""
-        return Stream(self.link, self._fell_back, request, self._retries, self._clock, task)
+        stream = Stream(self.link, self._fell_back, request, self._retries, self._clock, task)
+        self._streams.add(stream)
+        return stream
 
     async def link(self) -> Link:
         """Return the interface in use. The first call reads the card and chooses the interface."""

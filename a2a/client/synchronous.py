@@ -81,6 +81,7 @@ class SyncClient:
     def close(self) -> None:
         """Close the connections. To close them again does nothing."""
         if not self._is_closed:
+            self._run(self._client.leave_streams())
             self._run(self._client.close())
             self._runner.close()
             self._is_closed = True

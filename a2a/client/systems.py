@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, cast
 from uuid import uuid4
+from weakref import WeakSet
 
 from msgspec.structs import replace
 
@@ -48,6 +49,7 @@ class SystemCalls(ABC):
 
     _retries: Retries
     _clock: Clock
+    _streams: WeakSet[Stream | Conversation]
 
     @abstractmethod
     async def perform(self, request: Request) -> Any:
@@ -103,7 +105,9 @@ class SystemCalls(ABC):
     def follow_shared_stream(self, stream_id: str, *, after: int | None = None) -> Conversation:
         """Follow the chunks of a shared stream: those after the number `after`, or those from now on."""
         request = FollowSharedStream(stream_id=stream_id, after=after)
-        return Conversation(self.link, request, self._retries, self._clock)
+        conversation = Conversation(self.link, request, self._retries, self._clock)
+        self._streams.add(conversation)
+        return conversation
 
     # ------------------------------------------------------------------- zones
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ import pytest
 from a2a.client import SyncClient
 from a2a.client.console import FAILED, OK, REFUSED, STOPPED, TOKEN, UNREACHED, UNREAD, USAGE, WAITS, main
 from tests.client_library.faulty import faulty, serving
+from tests.clients.documents import saved
 from tests.conftest import PATIENCE, ROOT, Server
 from tests.support.servers import free_port
 
@@ -177,6 +179,17 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
 def test_a_reader_that_leaves_ends_the_command_quietly(server: Server) -> None:
     with streaming(server, "waits-in-a-thread") as process:
         assert process.stdout
+        process.stdout.close()
+        assert ended(process) == (UNREAD, b"")
+
+
+def test_a_reader_that_leaves_ends_the_program_of_the_page_quietly(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ask.py").write_text(saved(ROOT, "ask.py"), encoding="utf-8")
+    program = [sys.executable, str(tmp_path / "ask.py"), f"{server.url}/agents/story/"]
+    environment = os.environ | {"KEY": server.owner, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.read(7) == b"A small"
         process.stdout.close()
         assert ended(process) == (UNREAD, b"")
 

@@ -1,8 +1,11 @@
 """Streams that break: taken up again after the last event, each event once, until the task ends."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from a2a.client import Client, Retries, Timeouts, Update, errors, text_of
+from a2a.client import Client, Retries, SyncClient, Timeouts, Update, errors, text_of
 from a2a.client.stream import Stream
 from tests.client_library.faulty import (
     Act,
@@ -19,6 +22,7 @@ from tests.client_library.faulty import (
     status,
     task,
 )
+from tests.conftest import Server
 
 WORKING, DONE, ASKS = "TASK_STATE_WORKING", "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
 BEGIN = {"task": task(WORKING)}
@@ -42,6 +46,51 @@ async def test_a_stream_gives_its_updates_and_ends_with_the_task() -> None:
     assert stream.task is not None
     assert [part.text for artifact in stream.task.artifacts for part in artifact.parts] == ["Hello"]
     assert server.asked[0].wire["method"] == "SendStreamingMessage"
+
+
+def test_a_client_leaves_streams_that_an_error_has_left_unfinished() -> None:
+    """At its end an event loop closes all generators at once, and reports those that another one is closing."""
+    reports: list[Any] = []
+
+    async def read_one() -> None:
+        script = events(("1", BEGIN), ("2", chunk("Hel")), silent=True)
+        async with faulty(script) as server, rpc(server, FakeClock()) as client:
+            async for _ in client.stream("Hi"):
+                raise LookupError
+
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(lambda loop, context: reports.append(context))
+        with pytest.raises(LookupError) as error:
+            runner.run(read_one())
+    assert error.tb, "whose frames keep the stream"
+    assert reports == []
+
+
+def test_a_client_without_async_leaves_its_streams(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    def read_one() -> None:
+        with SyncClient(f"{server.url}/agents/story/", token=server.owner) as client:
+            for _ in client.stream("Hi"):
+                raise LookupError
+
+    with pytest.raises(LookupError) as error:
+        read_one()
+    assert error.tb, "whose frames keep the stream"
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+async def test_streams_are_left_beside_a_task_that_reads_one() -> None:
+    script = events(("1", BEGIN), silent=True)
+    async with faulty(script) as server:
+        client = rpc(server, FakeClock(), retries=Retries(times=0, reconnects=0))
+        stream = client.stream("Hi")
+        assert (await anext(aiter(stream))).id == "1"
+        reading = asyncio.create_task(anext(aiter(stream)))
+        await asyncio.sleep(0)
+        await client.leave_streams()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await client.close()
 
 
 async def test_a_broken_stream_resumes_after_the_last_id() -> None:
