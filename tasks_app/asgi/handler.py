@@ -26,6 +26,7 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.paths import is_signed
 from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
+from tasks_app.limits import strangers
 from tasks_app.process.asgi_extensions import CUT, DROP, WHOLE
 from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
@@ -127,6 +128,7 @@ async def _owner_of(scope: dict[str, Any], required: bool) -> int:
         recognition = await authenticate(evidence_in(request.META), partial(find_origin, request))
         if not admits(recognition.caller.networks, peer_of(request)):
             # Otherwise a stolen key, useless from elsewhere, could fill the body account of its owner.
+            strangers.count_failure(find_origin(request))
             raise InvalidKey
         return recognition.caller.owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference

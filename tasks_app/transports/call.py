@@ -121,12 +121,21 @@ class Call(Struct, kw_only=True):
                 recognition = await find_again(self.proof, self.departure)
             else:
                 recognition = await authenticate(self.evidence, self.origin, self.departure)
-            if not admits(recognition.caller.networks, self.peer):
-                refused_calls.count(recognition.caller, OTHER_NETWORK, self.peer)
-                raise InvalidKey
-            if not self.is_for(recognition.caller):
-                raise InvalidKey
+            self._check_place(recognition.caller)
             self.identity, self.proof = recognition.caller, recognition.proof
+
+    def _check_place(self, caller: Caller) -> None:
+        """Check that the credential is valid in the network and at the address of the call. Raises InvalidKey and
+        TooManyCalls.
+
+        It counts like a wrong one. Otherwise a flood would show which of the keys in it are valid elsewhere.
+        """
+        is_elsewhere = not admits(caller.networks, self.peer)
+        if is_elsewhere:
+            refused_calls.count(caller, OTHER_NETWORK, self.peer)
+        if is_elsewhere or not self.is_for(caller):
+            strangers.count_failure(self.origin())
+            raise InvalidKey
 
     def is_for(self, caller: Caller) -> bool:
         """Return whether the credential of the caller is valid at the address of the call."""

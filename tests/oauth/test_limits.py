@@ -88,6 +88,20 @@ def test_unknown_tokens_to_revoke_are_limited_by_address(
     assert all(int(answer.headers["Retry-After"]) > 0 for answer in unknown if answer.status_code == 429)
 
 
+@pytest.mark.storage
+def test_a_token_at_the_address_of_another_agent_counts_like_a_wrong_one(strict: Site) -> None:
+    token = strict.token(resource=f"{strict.url}/agents/echo")["access_token"]
+    headers = {"Authorization": f"Bearer {token}", "A2A-Version": "1.0"}
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+    transport = httpx.HTTPTransport(local_address="127.0.0.5")
+    with httpx.Client(transport=transport, base_url=strict.url, headers=headers, timeout=30) as client:
+        at_its_own, *others, at_its_own_again = (
+            client.post(f"/agents/{agent}/jsonrpc", json=wire).status_code for agent in ("echo", *["story"] * 6, "echo")
+        )
+    assert others == [401] * 4 + [429] * 2
+    assert (at_its_own, at_its_own_again) == (200, 200)
+
+
 @pytest.mark.django_db
 def test_a_view_on_a_thread_spends_on_the_loop_that_has_the_buckets(
     owner: Person, monkeypatch: pytest.MonkeyPatch

@@ -14,18 +14,21 @@ from django.test import AsyncClient, Client, RequestFactory
 from django.urls import reverse
 from msgspec.structs import replace
 
-from tasks_app.callers.access import FindCaller
+from tasks_app.asgi.handler import _owner_of
+from tasks_app.callers.access import FindCaller, new_key
 from tasks_app.exchanges import refusals
 from tasks_app.exchanges.refusals import ADDRESSES, OTHERS, RECORDED, AddRefusals, tally
 from tasks_app.ids import uuid7
 from tasks_app.models import ApiKey, Refusals
 from tasks_app.oauth.limits import limit_wrong
 from tasks_app.transports import keys
+from tasks_app.transports.http import Refusal
 from tasks_app.upkeep.counts import Counts
 from tests.conftest import PATIENCE, Person
 from tests.support.commands import printed
 from tests.support.exchanges import recorded
 from tests.support.hand import Hand
+from tests.support.wrong_credentials import without_wait
 from tests.transports.exchanges.calls import Post, call, new, old
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -83,6 +86,33 @@ def test_a_revoked_key_counts_like_a_wrong_one(post: Post, owner: Person, settin
     ApiKey.objects.all().delete()
     end_trust()
     assert [post(wire)[0], post(wire)[0]] == [401, 429]
+
+
+def test_a_key_from_another_network_counts_like_a_wrong_one(post: Post, owner: Person, settings: Any) -> None:
+    """A flood must not show which keys are valid elsewhere, nor stop the callers beside it."""
+    settings.A2A_ADDRESS_FAILURES, settings.A2A_TRUSTED_PROXIES = 2, ["127.0.0.0/8"]
+    key, wire = new_key("worker", tenant="home", networks="203.0.113.0/24"), call("GetTask", {"id": "none"})
+    inside, outside, elsewhere = ({"X-Forwarded-For": f"{place}.7"} for place in ("203.0.113", "198.51.100", "192.0.2"))
+    assert [post(wire, key=key, **inside)[0], post(wire, **outside)[0]] == [200, 200]
+    refused, unknown = (
+        [post(wire, key=one, **place) for _ in range(4)] for one, place in ((key, outside), ("tdk_unknown", elsewhere))
+    )
+    assert [status for status, _ in refused] == [401, 401, 429, 429]
+    assert [without_wait(content) for _, content in refused] == [without_wait(content) for _, content in unknown]
+    assert post(wire, key="tdk_unknown", **outside)[0] == 429, "all wrong credentials of an address count together"
+    assert [post(wire, key=key, **inside)[0], post(wire, **outside)[0]] == [200, 200]
+
+
+def test_a_large_body_with_a_key_from_another_network_counts_too(settings: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES = 1
+    headers = [(b"x-api-key", new_key("worker", tenant="home", networks="203.0.113.0/24").encode())]
+    scope = {"type": "http", "method": "POST", "path": "/jsonrpc", "headers": headers, "client": ["192.0.2.1", 1]}
+    statuses = []
+    for _ in range(2):
+        with pytest.raises(Refusal) as refused:
+            asyncio.run(_owner_of(scope, True))
+        statuses.append(refused.value.status)
+    assert statuses == [401, 429]
 
 
 @pytest.mark.parametrize("wire", [new(), old(), new(method="SendStreamingMessage"), call("nope", {})])
