@@ -114,6 +114,10 @@ def link_user(by: Operator, user: User, principal: str, tenant: str, scopes: str
     with transaction.atomic():
         links = UserLink.objects.select_for_update(of=("self",)).select_related("principal__tenant")
         former = links.filter(user=user).first()
+        if former and former.principal.tenant_id != owner.tenant_id:
+            # Each tenant gets an act of its own: its operators see that, and nothing of the other tenant.
+            record_acts(by, "unlink", Change(former, _describe_link(former), {}))
+            former = None
         link, _ = UserLink.objects.update_or_create(
             user=user, defaults={"principal": owner, "scopes": scopes, "created_at": clock.now()}
         )
