@@ -114,7 +114,7 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
             raise ValidationError(dict.fromkeys(unbounded, "needs `since` as well: no index has it"))
         for name, value in values.items():
             if (choices := self.choices_of(name)) and value not in choices:
-                names = ", ".join(choice or "empty" for choice in choices)
+                names = ", ".join(filter(None, choices))
                 raise ValidationError({name: f"must be one of {names}"})
         return self.select(lookup.in_window(queryset, self.moment, since, until), values)
 

@@ -1,6 +1,6 @@
 """Searches by any id that an operator may hold. They compare exact ids on indexes only, because the tables are long."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -17,6 +17,9 @@ ID_LENGTH = 36
 """Characters of an id that begins with its time."""
 CANDIDATES = 500
 """Newest rows that a search considers for each kind of id. An rpc id such as 1 occurs in very many exchanges."""
+
+NONE = "none"
+"""The name of an empty outcome, of calls without a recorded answer, or dialect, of those that were refused unread."""
 
 UNINDEXED_VALUES: dict[tuple[type[Model], str], str] = {
     (Task, "state"): TaskState.COMPLETED.value,
@@ -36,6 +39,11 @@ def filter_by(rows: QuerySet[M], **values: Any) -> QuerySet[M]:
         if unindexed is not None and value != unindexed:
             rows = rows.exclude(**{column: unindexed})
     return rows.filter(**values)
+
+
+def read_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a search for exchanges, with the texts of the columns in place of NONE."""
+    return {**values, **{name: "" for name in ("outcome", "dialect") if values.get(name) == NONE}}
 
 
 def in_window(rows: QuerySet[M], column: str, since: datetime | None, until: datetime | None) -> QuerySet[M]:

@@ -67,7 +67,8 @@ def test_calls_can_be_chosen_by_every_door_and_every_dialect() -> None:
     named = {BARE, handshake.DOOR, links.DOOR, slack.DOOR, zone_slack.DOOR, IN_PROCESS}
     named |= {door_of(endpoint) for endpoint in languages.ALL.endpoints.values()}
     assert named | {"zone", "queue"} == set(Exchange.DOORS)
-    assert {language.name for language in languages.ALL.by_name.values()} | {""} == set(Exchanges.few["dialect"])
+    dialects = {language.name for language in languages.ALL.by_name.values()}
+    assert dialects | {"none", ""} == set(Exchanges.few["dialect"])
 
 
 SPELLED = {"http_status": "status", "caller__name": "caller", "owner_id": "owner"}
@@ -150,11 +151,29 @@ def test_users_are_listed_by_whether_they_may_log_in() -> None:
     assert "gone" not in {row["username"] for row in robot.get("users/", is_active="true").json()["results"]}
 
 
-def test_calls_without_an_answer_have_an_empty_outcome(olga: Any) -> None:
+@pytest.mark.parametrize("value", ["", "none"])
+@pytest.mark.parametrize("column", ["outcome", "dialect"])
+def test_calls_without_an_outcome_or_a_dialect_are_found_as_none(column: str, value: str, olga: Any) -> None:
+    """The operators' API takes the name that the command has for an empty column, and an empty value as well."""
     call, robot = exchange(olga), program(ADMINISTRATOR)
-    Exchange.objects.filter(pk=call.pk).update(outcome="")
-    (row,) = robot.get("exchanges/", outcome="").json()["results"]
+    exchange(olga)
+    Exchange.objects.filter(pk=call.pk).update(**{column: ""})
+    (row,) = robot.get("exchanges/", since="2020-01-01T00:00:00Z", **{column: value}).json()["results"]
     assert row["id"] == call.pk
+    assert [line["id"] for line in printed("exchanges", "list", f"--{column}", "none")] == [call.pk]
+    wrong = robot.get("exchanges/", since="2020-01-01T00:00:00Z", **{column: "empty"})
+    assert wrong.json()["errors"][0]["what"].endswith(", none")
+
+
+def test_an_address_that_no_count_can_have_is_refused_at_each_door() -> None:
+    robot = program(ADMINISTRATOR)
+    for address in ("203.0.113.7", "2001:db8::1", "2001:db8::/64", "others", "unknown"):
+        assert robot.get("refusals/", address=address).status_code == 200, address
+    for address in ("", "x", "203.0.113.777"):
+        answer = robot.get("refusals/", address=address)
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["where"]) == (400, "/address")
+        assert "is no IP address" in error["what"]
 
 
 def test_a_window_that_ends_before_it_begins_is_refused() -> None:

@@ -31,9 +31,9 @@ class Exchanges(Resource):
     filters = {"outcome": "outcome", "task_id": "task_id"}
     bounded = {"status": "http_status"} | {name: name for name in ("method", "door", "dialect", "caller", "peer")}
     few = {
-        "outcome": (*Exchange.OUTCOMES, ""),  # It is empty while no answer is recorded.
+        "outcome": (*Exchange.OUTCOMES, lookup.NONE, ""),  # Empty: no answer is recorded.
         "door": Exchange.DOORS,
-        "dialect": (*sorted(languages.ALL.by_name), ""),  # It is empty for calls that were refused unread.
+        "dialect": (*sorted(languages.ALL.by_name), lookup.NONE, ""),  # Empty: the call was refused before it was read.
     }
 
     def rows(self) -> Any:
@@ -49,7 +49,7 @@ class Exchanges(Resource):
             rows = lookup.find_exchanges(text, rows)
         if (caller := values.pop("caller", None)) is not None:
             rows = lookup.owned_by(rows, caller, "caller_id")
-        return super().select(rows, values)
+        return super().select(rows, lookup.read_none(values))
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()

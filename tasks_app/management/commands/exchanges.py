@@ -33,9 +33,6 @@ COLUMNS = {
     "peer": "peer",
 }
 """The column that each option of the list filters by."""
-NONE = "none"
-"""The value of --outcome for calls without a recorded answer, and of --dialect for those that were refused unread. The
-columns are then empty."""
 PAGE = 500
 """Exchanges whose tasks are read in one statement."""
 
@@ -60,7 +57,7 @@ class Command(DatabaseCommand):
         filters = parser.add_argument_group("filters of the list")
         filters.add_argument(
             "--outcome",
-            choices=(*Exchange.OUTCOMES, NONE),
+            choices=(*Exchange.OUTCOMES, lookup.NONE),
             help="only with this outcome; none: no answer recorded",
         )
         filters.add_argument("--method", type=read_text, help="only of this method, by its JSON-RPC name even for REST")
@@ -73,7 +70,7 @@ class Command(DatabaseCommand):
         filters.add_argument("--door", choices=Exchange.DOORS, help="only through this door")
         filters.add_argument(
             "--dialect",
-            choices=(*sorted(languages.ALL.by_name), NONE),
+            choices=(*sorted(languages.ALL.by_name), lookup.NONE),
             help="only in this dialect; none: refused before it was read",
         )
         filters.add_argument("--caller", type=read_text, help="only from a principal, such as olga or acme/olga")
@@ -126,8 +123,7 @@ def filter_exchanges(
 ) -> QuerySet[Exchange]:
     """Return the exchanges with these values, newest first."""
     rows = Exchange.objects.all() if caller is None else lookup.owned_by(Exchange.objects.all(), caller, "caller_id")
-    empty = {name: "" for name in ("outcome", "dialect") if values.get(name) == NONE}
-    rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in (values | empty).items()})
+    rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in lookup.read_none(values).items()})
     return lookup.in_window(rows, "created_at", since, until).order_by("-id")
 
 
