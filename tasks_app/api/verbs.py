@@ -1,6 +1,6 @@
 """Verbs of resources: what can be done to rows beside reading them, each with its body and its permission."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
@@ -39,10 +39,24 @@ class Body(serializers.Serializer[Any]):
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
             names = ", ".join(sorted(self.fields))
             raise ValidationError(dict.fromkeys(unknown, f"is not a member of this body; it has {names}"))
-        numbers = [name for name, field in self.fields.items() if isinstance(field, serializers.FloatField)]
-        if wrong := [name for name in numbers if isinstance(data.get(name), bool)]:  # Python takes them for 0 and 1.
-            raise ValidationError(dict.fromkeys(wrong, "A valid number is required."))
+        if isinstance(data, dict) and (wrong := dict(_find_wrong_kinds(data, self.fields))):
+            raise ValidationError(wrong)
         return super().to_internal_value(data)
+
+
+def _find_wrong_kinds(data: dict[str, Any], fields: Any) -> Iterator[tuple[str, str]]:
+    """Yield each member whose value is of another kind than its field, and which the field would take nevertheless.
+
+    A text takes numbers, and a number the truth values, which Python takes for 0 and 1.
+    """
+    for name, field in fields.items():
+        one = getattr(field, "child", field)  # A list has a field for each of its values.
+        values = data.get(name)
+        for value in values if isinstance(values, list) else [values]:
+            if isinstance(one, serializers.CharField) and isinstance(value, int | float):
+                yield name, "must be a text, in quotation marks"
+            if isinstance(one, serializers.FloatField) and isinstance(value, bool):
+                yield name, "A valid number is required."
 
 
 class Ids(Body):

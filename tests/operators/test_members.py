@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tasks_app.models import Principal
+from tasks_app.models import Principal, Tenant
 from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import operator, program
 
@@ -86,3 +86,27 @@ def test_a_truth_value_is_no_number_of_hours() -> None:
     key = robot.post("keys/", **KEY).json()["id"]
     answer = robot.post(f"keys/{key}/rotate/", overlap_hours=True)
     assert (answer.status_code, answer.json()["errors"][0]["where"]) == (400, "/overlap_hours")
+
+
+@pytest.mark.parametrize("value", [1, 1.5, -1, 1e300, 10**30, True])
+def test_a_number_is_no_text(value: Any) -> None:
+    """A number in place of a text is refused, also in a list. Otherwise a key would belong to a principal "1.5"."""
+    robot, (vera, before) = program(ADMINISTRATOR), (operator(name="vera"), Principal.objects.count())
+    for path, values, member in (
+        ("keys/", {"principal": value}, "principal"),
+        ("keys/", KEY | {"reason": value}, "reason"),
+        ("budgets/", {"amount": value}, "amount"),
+        ("deliveries/give-up/", {"ids": [value]}, "ids"),
+        (f"users/{vera.pk}/role/", {"roles": ["viewer", value]}, "roles"),
+    ):
+        answer = robot.post(path, **values)
+        assert (answer.status_code, answer.json()["errors"][0]["where"].split("/")[1]) == (400, member), answer.content
+    assert Principal.objects.count() == before
+
+
+def test_a_budget_is_that_of_the_tenant_default_as_a_limit_is() -> None:
+    robot = program(ADMINISTRATOR)
+    for path, values in (("limits/", {"per_minute": 5}), ("budgets/", {"amount": "5"})):
+        Tenant.objects.get_or_create(name="default")
+        answer = robot.post(path, **values)
+        assert (answer.status_code, answer.json()["tenant"]) == (201, "default"), answer.content

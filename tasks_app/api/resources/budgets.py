@@ -30,7 +30,7 @@ class BudgetRow(Row):
 
 
 class NewBudget(Body):
-    tenant = serializers.CharField(max_length=64, help_text="The tenant.")
+    tenant = serializers.CharField(max_length=64, default="default", help_text="The tenant.")
     principal = serializers.CharField(
         max_length=64, allow_null=True, default=None, help_text="A principal of it; null: all of them together."
     )
