@@ -24,9 +24,10 @@ ADVICE = {
     403: "Do what `detail` says, or ask an operator who may do this.",
     404: "List the resource to find the row. Rows of other tenants are not found either.",
     405: "/api/v1/openapi.json lists the verbs of every resource.",
+    406: "Leave `Accept` out, or have it allow `application/json`.",
     409: "Read the row as it is now.",
     429: "Wait for as long as `Retry-After` says.",
-    415: "Send JSON, with `Content-Type: application/json`.",
+    415: "Send JSON in UTF-8, with `Content-Type: application/json` and without a `Content-Encoding`.",
     503: "Wait for as long as `Retry-After` says. /readyz says what is wrong.",
 }
 """Advice about an error, by its status."""
@@ -47,6 +48,12 @@ class DatabaseAway(APIException):
     default_detail = CANNOT_NOW
     default_code = "unavailable"
     wait = RETRY_SECONDS
+
+
+class NotJson(exceptions.ParseError):
+    """Raised for a body that is no JSON, so that no member of it can be named."""
+
+    advice = "Send one JSON object in UTF-8."
 
 
 class NoPermission(exceptions.PermissionDenied):

@@ -4,14 +4,14 @@ from typing import Any
 
 import orjson
 from django.utils.http import parse_header_parameters
-from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.views import APIView
 
 from tasks_app.api.authentication import BySession, ByToken
-from tasks_app.api.problems import answer_problem
+from tasks_app.api.problems import NotJson, answer_problem
 
 
 class StrictJSONParser(BaseParser):
@@ -21,7 +21,7 @@ class StrictJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Return the value of the body. Raises ParseError, and UnsupportedMediaType for a body in another form."""
+        """Return the value of the body. Raises NotJson, and UnsupportedMediaType for a body in another form."""
         _, parameters = parse_header_parameters(media_type or "")
         charset = parameters.get("charset", "utf-8")
         coding = parser_context["request"].headers.get("Content-Encoding", "")
@@ -32,7 +32,7 @@ class StrictJSONParser(BaseParser):
         try:
             return orjson.loads(stream.read())
         except orjson.JSONDecodeError as error:
-            raise ParseError(f"The body is not JSON in UTF-8: {error}.") from None
+            raise NotJson(f"The body is not JSON in UTF-8: {error}.") from None
 
 
 class View(APIView):

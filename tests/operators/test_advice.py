@@ -61,3 +61,20 @@ def test_each_refusal_is_a_sentence(words: str, path: str, values: dict[str, Any
 def test_a_member_keeps_its_name_in_a_sentence() -> None:
     assert sentence_of(ValueError("per_minute must be 0")) == "per_minute must be 0."
     assert sentence_of(ValueError("the key has ended.")) == "The key has ended."
+
+
+@pytest.mark.parametrize("body", ["{", "NaN", '{"a": "\\ud800"}', b"\xff"])
+def test_a_body_that_is_no_json_is_advised_about_json(body: str | bytes) -> None:
+    """Where no member can be named, the advice does not speak of members."""
+    headers = program(ADMINISTRATOR).headers
+    answer = Client().generic("POST", "/api/v1/keys/", body, content_type="application/json", headers=headers)
+    assert (answer.status_code, answer.json()["advice"]) == (400, "Send one JSON object in UTF-8.")
+    assert "errors" not in answer.json()
+
+
+def test_advice_about_media_types_fits_what_was_wrong() -> None:
+    headers = program(ADMINISTRATOR).headers
+    packed = Client().post("/api/v1/keys/", {}, "application/json", headers=headers | {"Content-Encoding": "gzip"})
+    assert "without a `Content-Encoding`" in packed.json()["advice"]
+    page = Client().get("/api/v1/keys/", headers=headers | {"Accept": "text/html"})
+    assert (page.status_code, "`Accept`" in page.json()["advice"]) == (406, True)
