@@ -272,6 +272,14 @@ def test_a_token_takes_a_code(ada: User, settings: Any) -> None:
     assert tokens.find_token(line["token"])
 
 
+def test_a_user_who_can_have_no_token_is_told_so_before_a_code_is_asked_for(ada: User, settings: Any) -> None:
+    operator(VIEWER, name="bob")
+    User.objects.filter(username="bob").update(is_active=False)
+    for name, sentence in (("ada", "is a superuser"), ("bob", "is not an active operator")):
+        with pytest.raises(CommandError, match=sentence):
+            printed("a2a", "operators", "token", name)
+
+
 def test_development_asks_for_no_second_factor(ada: User, settings: Any) -> None:
     settings.A2A_SECOND_FACTOR = False
     client = visit()

@@ -55,6 +55,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _make(printer: Printer, options: dict[str, Any]) -> None:
     try:
         user = users.find_user(options["user"])
+        if refusal := tokens.find_refusal(user):  # before a code is spent on it
+            raise CommandError(refusal)
         _check_code(user, options["code"])
         name, days, by = options["name"], options["days"], read_operator(options)
         row, token = tokens.make_token(user, name, days, by, administers=options["administer"])
