@@ -8,6 +8,7 @@ from tasks_app.admin.not_found import show_not_found
 from tasks_app.urls import urlpatterns as doors
 
 admin.autodiscover()
+handler400 = "tasks_app.transports.pages.refuse"
 handler404 = "tasks_app.transports.pages.not_found"
 handler500 = "tasks_app.transports.pages.fail"
 

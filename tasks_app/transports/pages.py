@@ -4,8 +4,9 @@ import asyncio
 import logging
 import sys
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.defaults import page_not_found, server_error
+from django.views.defaults import bad_request, page_not_found, server_error
 
 from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
@@ -15,6 +16,7 @@ from tasks_app.process.health import loads, reports
 
 log = logging.getLogger(__name__)
 NOTHING_HERE = "there is nothing at this path; docs/clients.md lists the paths"
+OTHER_HOST = "This server has no such host name: call it by a name in its ALLOWED_HOSTS.\n"
 SOCKETS_ONLY = "this path is for WebSocket connections, and no upgrade was asked for; docs/websocket.md describes them"
 
 
@@ -58,6 +60,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return JsonResponse(
         encode_rest_error(error, 404, "NOT_FOUND"), status=404, headers={"X-Content-Type-Options": "nosniff"}
     )
+
+
+def refuse(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that Django refuses: with a sentence if its host name is not one of ours."""
+    if not isinstance(exception, DisallowedHost):
+        return bad_request(request, exception)
+    return HttpResponse(OTHER_HOST, status=400, content_type="text/plain; charset=utf-8")
 
 
 def fail(request: HttpRequest) -> HttpResponse:

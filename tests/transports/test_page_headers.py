@@ -1,6 +1,7 @@
 """Pages for browsers: each names what it may load, and holds nothing that this policy would refuse."""
 
 from html.parser import HTMLParser
+from typing import Any
 
 import httpx
 import pytest
@@ -66,10 +67,19 @@ def test_the_search_finds_each_element_that_the_policy_refuses() -> None:
     assert len(refused(bad)) == 8
 
 
-def test_error_pages_have_the_policy(client: Client, settings: object) -> None:
-    settings.ALLOWED_HOSTS = ["testserver"]  # type: ignore[attr-defined]
-    foreign = client.get("/admin/", headers={"host": "evil.example"})
-    assert (foreign.status_code, foreign.headers["Content-Security-Policy"]) == (400, POLICY)
+def test_error_pages_have_the_policy(client: Client) -> None:
+    refused = client.post("/admin/login/", {str(number): "" for number in range(2_000)})
+    assert (refused.status_code, refused.headers["Content-Security-Policy"]) == (400, POLICY)
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/api/v1/keys/", "/nothing/here/"])
+def test_a_foreign_host_name_is_answered_with_a_sentence(path: str, client: Client, settings: Any) -> None:
+    """A call by a name that is not ours is told so, because an operator who begins calls by an address."""
+    settings.ALLOWED_HOSTS = ["agents.example"]
+    foreign = client.get(path, headers={"host": "127.0.0.1:8000"})
+    assert (foreign.status_code, foreign.headers["Content-Type"]) == (400, "text/plain; charset=utf-8")
+    assert "ALLOWED_HOSTS" in foreign.content.decode()
+    assert "agents.example" not in foreign.content.decode()
 
 
 def test_pages_of_a_real_server_have_the_policy_whichever_handler_gives_them(server: Server) -> None:
