@@ -225,6 +225,8 @@ def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
 
 def set_reach(by: Operator, user: User, reach: NamedReach) -> None:
     """Let an operator see these tenants and agents in place of those from before. Raises UserRefused."""
+    if user.is_superuser:
+        raise UserRefused(f"{user.username} is a superuser, who sees every tenant and agent: a reach changes nothing.")
     with keeping_a_giver(by):
         before = describe_reach(user)
         record_acts(by, "reach", Change(user, before, _write_reach(user, reach)))
