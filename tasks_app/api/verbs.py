@@ -39,15 +39,21 @@ class Body(serializers.Serializer[Any]):
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
             names = ", ".join(sorted(self.fields))
             raise ValidationError(dict.fromkeys(unknown, f"is not a member of this body; it has {names}"))
-        if isinstance(data, dict) and (wrong := dict(_find_wrong_kinds(data, self.fields))):
+        wrong = dict(_find_wrong_kinds(data, self.fields)) if isinstance(data, dict) else {}
+        try:
+            values = super().to_internal_value(data)
+        except ValidationError as error:
+            others: Any = error.detail
+            raise ValidationError({**others, **wrong}) from None
+        if wrong:
             raise ValidationError(wrong)
-        return super().to_internal_value(data)
+        return values
 
 
 def _find_wrong_kinds(data: dict[str, Any], fields: Any) -> Iterator[tuple[str, str]]:
     """Yield each member whose value is of another kind than its field, and which the field would take nevertheless.
 
-    A text takes numbers, and a number the truth values, which Python takes for 0 and 1.
+    The serializers read forms as well, where every value is a text.
     """
     for name, field in fields.items():
         one = getattr(field, "child", field)  # A list has a field for each of its values.
@@ -55,8 +61,10 @@ def _find_wrong_kinds(data: dict[str, Any], fields: Any) -> Iterator[tuple[str, 
         for value in values if isinstance(values, list) else [values]:
             if isinstance(one, serializers.CharField) and isinstance(value, int | float):
                 yield name, "must be a text, in quotation marks"
-            if isinstance(one, serializers.FloatField) and isinstance(value, bool):
-                yield name, "A valid number is required."
+            if isinstance(one, serializers.IntegerField | serializers.FloatField) and isinstance(value, bool | str):
+                yield name, "must be a number, without quotation marks"
+            if isinstance(one, serializers.BooleanField) and value is not None and not isinstance(value, bool):
+                yield name, "must be true or false"
 
 
 class Ids(Body):

@@ -104,6 +104,30 @@ def test_a_number_is_no_text(value: Any) -> None:
     assert Principal.objects.count() == before
 
 
+@pytest.mark.parametrize(
+    ("path", "values", "member", "sentence"),
+    [
+        ("keys/", KEY | {"days": "30"}, "days", "must be a number"),
+        ("limits/", {"per_minute": "600"}, "per_minute", "must be a number"),
+        ("limits/", {"per_minute": 600, "burst": True}, "burst", "must be a number"),
+        ("users/", {"username": "olaf", "roles": [], "all_tenants": "yes"}, "all_tenants", "must be true or false"),
+        ("users/", {"username": "olaf", "roles": [], "all_tenants": 1}, "all_tenants", "must be true or false"),
+    ],
+)
+def test_a_text_is_no_number_and_neither_is_a_truth_value(
+    path: str, values: dict[str, Any], member: str, sentence: str, olga: Principal
+) -> None:
+    answer = program(ADMINISTRATOR).post(path, **values)
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["where"]) == (400, f"/{member}")
+    assert error["what"].startswith(sentence)
+
+
+def test_a_value_of_a_wrong_kind_is_named_together_with_the_other_errors() -> None:
+    answer = program(ADMINISTRATOR).post("keys/", days="30", tenant=1)
+    assert {error["where"] for error in answer.json()["errors"]} == {"/principal", "/days", "/tenant"}
+
+
 def test_a_budget_is_that_of_the_tenant_default_as_a_limit_is() -> None:
     robot = program(ADMINISTRATOR)
     for path, values in (("limits/", {"per_minute": 5}), ("budgets/", {"amount": "5"})):
