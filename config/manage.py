@@ -1,5 +1,6 @@
 """The entry of every command, for `manage.py` and an installed `taskdesk`. An expected failure prints a sentence."""
 
+import errno
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ from django.db import InterfaceError, OperationalError
 
 from a2a.definitions import AgentDefinitionError
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a disk that has no room, or of a file that may not grow."""
 RELOADED = "django-main-thread"
 """The thread in which Django's reloader runs a server."""
 
@@ -32,13 +35,12 @@ def main() -> None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        if "--traceback" in sys.argv:
+    except OSError as error:
+        if "--traceback" in sys.argv or (ending := _ending_of(error)) is None:
             raise
-        # The reader of the output closed the pipe, as `head` does. Python flushes the rest of the output at exit, which
-        # would fail again with a traceback; it goes to the null device instead.
+        # Python flushes the rest of the output at exit, which would fail again with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(ending)
     except (AgentDefinitionError, ImproperlyConfigured) as error:
         if "--traceback" in sys.argv:
             raise
@@ -49,6 +51,15 @@ def main() -> None:
         from tasks_app.management.database_command import describe_failure  # needs Django set up
 
         sys.exit(describe_failure(error))
+
+
+def _ending_of(error: OSError) -> int | str | None:
+    """Return what to exit with after an error of the output; None for an error of something else."""
+    if isinstance(error, BrokenPipeError):  # The reader closed the pipe, as `head` does.
+        return 128 + signal.SIGPIPE
+    if error.errno in FULL and error.filename is None:
+        return f"The output is not complete: it cannot be written ({error.strerror})."
+    return None
 
 
 def _report_thread(raised: threading.ExceptHookArgs) -> None:
