@@ -1,5 +1,6 @@
 """The networks from which a key may be used."""
 
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
@@ -27,7 +28,10 @@ def _network(word: str) -> IPv4Network | IPv6Network:
     try:
         network = ip_network(word)
     except ValueError:
-        raise WrongValue("networks", f"{word!r} is not a network such as 10.1.0.0/16 or 2001:db8::/32") from None
+        wrong = f"{word!r} is not a network such as 10.1.0.0/16 or 2001:db8::/32"
+        with suppress(ValueError):
+            wrong = f"{wrong}: it is an address within {ip_network(word, strict=False)}"
+        raise WrongValue("networks", wrong) from None
     mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
     return network if mapped is None or network.prefixlen < 96 else ip_network((mapped, network.prefixlen - 96))
 

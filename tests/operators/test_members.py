@@ -81,6 +81,16 @@ def test_a_wrong_value_of_an_act_on_a_row_is_an_error_of_its_member(
     assert [error["where"] for error in answer.json()["errors"]] == [f"/{member}"]
 
 
+@pytest.mark.parametrize(("address", "network"), [("10.1.2.3/8", "10.0.0.0/8"), ("2001:db8::1/32", "2001:db8::/32")])
+def test_an_address_with_a_prefix_is_answered_with_its_network(address: str, network: str) -> None:
+    """The error of 10.1.2.3/8, which is hard to see, names the network that the address is in."""
+    for text in (address, f"192.0.2.0/24 {address}"):
+        (error,) = program(ADMINISTRATOR).post("keys/", **KEY, networks=text).json()["errors"]
+        assert error["where"] == "/networks"
+        assert f"{address!r} is not a network" in error["what"]
+        assert f"within {network}" in error["what"]
+
+
 def test_a_truth_value_is_no_number_of_hours() -> None:
     robot = program(ADMINISTRATOR)
     key = robot.post("keys/", **KEY).json()["id"]
