@@ -199,7 +199,8 @@ class SharedLane(Lane):
     not wait for the end of a long read.
 
     An owner who has more reads waiting would take the processors from the small calls of all others. While there are
-    such calls, a thread rests after each read of that owner.
+    such calls, an owner has one thread, which rests after each read of an owner with more of them. The database takes a
+    processor for each read at the same time, and has small calls wait for it.
     """
 
     def __init__(self, *arguments: Any, most: int, most_of_owner: int) -> None:
@@ -245,11 +246,11 @@ class SharedLane(Lane):
     def _turn(self) -> Hashable | None:
         """Return the owner whose turn it is: the first with no thread at work, else the first that may have a
         second."""
-        second = None
+        second, most = None, 1 if self.gives_room else len(self.threads) - 1
         for owner in self.owners:
             if not self.at_work[owner]:
                 return owner
-            if second is None and self.at_work[owner] < len(self.threads) - 1:
+            if second is None and self.at_work[owner] < most:
                 second = owner
         return second
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from threading import Thread
 
 import pytest
 from msgspec.structs import replace
@@ -39,6 +40,26 @@ def test_an_owner_with_many_reads_rests_while_others_make_small_calls() -> None:
     assert lane.rest_after(one, 0.01, now=101.1) == 0, "nothing more of this owner waits"
     calls[0] += lanes.SMALL_CALLS - 1
     assert lane.rest_after(many, 0.01, now=102.0) == 0, "there are few small calls"
+
+
+def test_an_owner_has_one_read_at_work_while_others_make_small_calls() -> None:
+    calls = [0]
+    lane = lanes.SharedLane("slow", do_group, most=99, most_of_owner=99)
+    lane.small_calls, lane.threads = lambda: calls[0], [Thread() for _ in range(4)]
+    entries = [Entry(DoSlowly(lambda: None, 1)) for _ in range(9)]
+    lane.put(entries)
+    owner = lanes.owner_of(entries[0])
+    assert [bool(lane._take()) for _ in range(4)] == [True, True, True, False], "one thread is left to others"
+    for _ in range(3):
+        lane._finish(0, entries)
+    assert lane.rest_after(owner, 0.01, now=100.0) == 0
+    calls[0] += lanes.SMALL_CALLS
+    assert lane.rest_after(owner, 0.01, now=101.0) == pytest.approx(0.03)
+    assert [bool(lane._take()) for _ in range(2)] == [True, False]
+    lane.put([Entry(DoSlowly(lambda: None, 2))])
+    assert lane._take() is not None, "another owner has a thread of its own"
+    assert lane.rest_after(owner, 0.01, now=102.0) == 0, "there are no small calls any more"
+    assert [bool(lane._take()) for _ in range(3)] == [True, True, False]
 
 
 def test_calls_count_as_small_and_work_of_our_own_does_not() -> None:
