@@ -15,7 +15,7 @@ from tasks_app.admin.keys import DatedTable
 from tasks_app.admin.making import Checked, Making, Reason, check_tenant
 from tasks_app.admin.readonly import Fact, link, read_operator
 from tasks_app.admin.text import NONE, format_owner, format_time, reveal
-from tasks_app.models import SlackQuestion, SlackUser, SlackWorkspace
+from tasks_app.models import SlackQuestion, SlackWorkspace
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.reach import read_reach
 from tasks_app.slack import acts, workspaces
@@ -152,6 +152,13 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return the workspace with those of its users that the operator may see."""
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            row.seen_users = workspaces.users_of(row, read_reach(request.user))[:200]
+        return row
+
     @admin.display(description="disabled (UTC)")
     def show_disabled_at(self, row: SlackWorkspace) -> str | None:
         return format_time(row.disabled_at) or None
@@ -162,8 +169,7 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
 
     @admin.display(description="users with a caller of their own")
     def show_users(self, row: SlackWorkspace) -> str | None:
-        rows = SlackUser.objects.filter(workspace=row).select_related("principal").order_by("pk")[:200]
-        text = ", ".join(f"{user.user_id} as {user.principal.name}" for user in rows)
+        text = ", ".join(f"{user.user_id} as {user.principal.name}" for user in getattr(row, "seen_users", ()))
         return format_html("<bdi>{}</bdi>", reveal(text)) if text else None
 
     @admin.action(permissions=["act"], description="Give a user of the selected workspace a caller")
@@ -172,7 +178,8 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
 
         def change(row: SlackWorkspace, by: Operator, values: dict[str, Any]) -> str:
             check_tenant(request, values["tenant"])
-            workspaces.map_user(row, values["user"], values["principal"], values["tenant"], by)
+            within = read_reach(request.user)
+            workspaces.map_user(row, values["user"], values["principal"], values["tenant"], by, within)
             return ""
 
         warning = "From then on, questions of this user are calls of the principal."
@@ -183,7 +190,7 @@ class SlackWorkspaceAdmin(Making, DatedTable[SlackWorkspace]):
         """Give the questions of a user the caller of the workspace again."""
 
         def change(row: SlackWorkspace, by: Operator, values: dict[str, Any]) -> str:
-            if not workspaces.unmap_user(row, values["user"], by):
+            if not workspaces.unmap_user(row, values["user"], by, read_reach(request.user)):
                 raise ValueError("This user has no caller of their own")
             return ""
 

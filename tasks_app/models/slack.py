@@ -47,7 +47,7 @@ class SlackUser(models.Model):
     user_id = models.CharField(max_length=32, help_text="The id of the user in Slack.")
     principal = models.ForeignKey(Principal, models.PROTECT, related_name="+")
 
-    tenant_path: ClassVar = "workspace__principal__tenant"
+    tenant_path: ClassVar = "principal__tenant"
 
     class Meta:
         verbose_name = "Slack user"

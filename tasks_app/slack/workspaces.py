@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from msgspec import Struct
 
 from tasks_app import clock
@@ -163,30 +164,48 @@ def _switch(row: SlackWorkspace, operator: Operator, verb: str, *, is_off: bool)
     return True
 
 
-def map_user(row: SlackWorkspace, user_id: str, principal: str, tenant: str, operator: Operator) -> None:
-    """Give the questions of one user a caller of their own. Raises ValueError."""
+def map_user(
+    row: SlackWorkspace, user_id: str, principal: str, tenant: str, operator: Operator, within: Reach = EVERYTHING
+) -> None:
+    """Give the questions of one user a caller of their own. Raises ValueError.
+
+    The principal may be of another tenant than the workspace. Then the act of the workspace does not name it.
+    """
     _check_user(user_id)
     check_tenant_of(tenant)
     with transaction.atomic():
-        owner = find_or_make(tenant, principal)
-        SlackUser.objects.update_or_create(workspace=row, user_id=user_id, defaults={"principal": owner})
-        record_acts(operator, "map", Change(row, {}, {"user": user_id, "principal": principal, "tenant": tenant}))
+        owner, former = find_or_make(tenant, principal), row.users.filter(user_id=user_id)
+        if former.exists() and not within.limit(former).exists():
+            raise WrongValue("user", f"the user {user_id} has a caller of a tenant that is not one of yours")
+        user, _ = SlackUser.objects.update_or_create(workspace=row, user_id=user_id, defaults={"principal": owner})
+        named = {"principal": principal, "tenant": tenant}
+        if owner.tenant_id == row.principal.tenant_id:
+            record_acts(operator, "map", Change(row, {}, {"user": user_id, **named}))
+        else:
+            record_acts(operator, "map", Change(row, {}, {"user": user_id}))
+            record_acts(operator, "map", Change(user, {}, named))
 
 
-def unmap_user(row: SlackWorkspace, user_id: str, operator: Operator) -> bool:
-    """Give the questions of a user the caller of the workspace again. Return false if they had it."""
+def unmap_user(row: SlackWorkspace, user_id: str, operator: Operator, within: Reach = EVERYTHING) -> bool:
+    """Give the questions of a user the caller of the workspace again. Return false if they had it, or have a caller of
+    a tenant beyond the reach."""
     with transaction.atomic():
-        gone, _ = SlackUser.objects.filter(workspace=row, user_id=user_id).delete()
+        gone, _ = within.limit(row.users.filter(user_id=user_id)).delete()
         if gone:
             record_acts(operator, "unmap", Change(row, {"user": user_id}, {}))
     return bool(gone)
 
 
-def describe(row: SlackWorkspace) -> dict[str, Any]:
-    """Return the columns of a workspace that operators may see."""
+def users_of(row: SlackWorkspace, within: Reach = EVERYTHING) -> QuerySet[SlackUser]:
+    """Return the users with a caller of their own, of tenants within the reach."""
+    return within.limit(row.users.select_related("principal__tenant").order_by("pk"))
+
+
+def describe(row: SlackWorkspace, within: Reach = EVERYTHING) -> dict[str, Any]:
+    """Return the columns of a workspace that operators with the reach may see."""
     users = [
         {"user": user.user_id, "principal": user.principal.name, "tenant": user.principal.tenant.name}
-        for user in row.users.select_related("principal__tenant").order_by("pk")[:1_000]
+        for user in users_of(row, within)[:1_000]
     ]
     return _without_users(row) | {"users": users}
 

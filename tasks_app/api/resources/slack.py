@@ -92,7 +92,8 @@ class SlackWorkspaces(Resource):
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        return Response(self.describe(row) | {"users": workspaces.describe(row)["users"]})
+        users = workspaces.describe(row, read_reach(request.user))["users"]
+        return Response(self.describe(row) | {"users": users})
 
     @verb(permission="add", body=NewWorkspace, one=False, gives_rights=True)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
@@ -109,14 +110,16 @@ class SlackWorkspaces(Resource):
         """Give the questions of one user a caller of their own."""
         self.check_tenant(values["tenant"])
         try:
-            workspaces.map_user(row, values["user"], values["principal"], values["tenant"], operator)
+            within = read_reach(self.request.user)
+            workspaces.map_user(row, values["user"], values["principal"], values["tenant"], operator, within)
         except ValueError as error:
             raise refuse_body(error) from None
 
     @verb(body=UnmappedUser, gives_rights=True)
     def unmap_user(self, row: SlackWorkspace, values: dict[str, Any], operator: Operator) -> None:
         """Give the questions of a user the caller of the workspace again."""
-        check_done(workspaces.unmap_user(row, values["user"], operator), "user", "without a caller of their own")
+        is_done = workspaces.unmap_user(row, values["user"], operator, read_reach(self.request.user))
+        check_done(is_done, "user", "without a caller of their own")
 
     @verb()
     def disable(self, row: SlackWorkspace, values: dict[str, Any], operator: Operator) -> None:

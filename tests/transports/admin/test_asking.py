@@ -100,12 +100,12 @@ def test_a_password_is_made_and_shown_once(admin: Client) -> None:
 
 
 def test_the_act_of_a_new_link_has_the_former_one(admin: Client, olga: Principal) -> None:
-    vera, home = User.objects.create_user("vera"), Tenant.objects.create(name="home")
-    Principal.objects.create(tenant=home, name="otto")
+    vera = User.objects.create_user("vera")
+    Principal.objects.create(tenant=olga.tenant, name="otto")
     do(admin, USERS, "link", vera.pk, **LINK)
-    do(admin, USERS, "link", vera.pk, principal="otto", tenant="home", scopes="*")
+    do(admin, USERS, "link", vera.pk, principal="otto", tenant="acme", scopes="*")
     do(admin, USERS, "unlink", vera.pk)
-    links = [("acme/olga", LINK["scopes"]), ("home/otto", "*")]
+    links = [("acme/olga", LINK["scopes"]), ("acme/otto", "*")]
     former, present = [{"principal": name, "scopes": scopes} for name, scopes in links]
     rows = Act.objects.order_by("pk").values_list("before", "after")
     changes = [(orjson.loads(before), orjson.loads(after)) for before, after in rows]
@@ -173,3 +173,25 @@ def test_a_user_of_slack_gets_a_caller_and_loses_it(olga: Principal) -> None:
 def test_a_workspace_of_another_tenant_gets_no_user(olga: Principal) -> None:
     do(here(), WORKSPACES, "map_user", add_workspace(tenant="elsewhere").pk, **MAPPING)
     assert not SlackUser.objects.exists()
+
+
+def test_operators_of_a_workspace_see_no_user_with_a_caller_of_another_tenant(olga: Principal) -> None:
+    workspace, everywhere = add_workspace(tenant="acme"), browser(operator(ADMINISTRATOR))
+    for values in (MAPPING, MAPPING | {"user": "U0FOREIGN", "principal": "secret-person", "tenant": "elsewhere"}):
+        do(everywhere, WORKSPACES, "map_user", workspace.pk, **values)
+    page = reverse("admin:tasks_app_slackworkspace_change", args=[workspace.pk])
+    assert "U0FOREIGN as secret-person" in everywhere.get(page).content.decode()
+    robot = program(ADMINISTRATOR, reach=NamedReach(tenants=["acme"]))
+    seen = [
+        here().get(page).content.decode(),
+        *(
+            robot.get(path).content.decode()
+            for path in (f"slack-workspaces/{workspace.pk}/", "slack-workspaces/", "acts/")
+        ),
+    ]
+    assert "U0456EFGH as olga" in seen[0]
+    assert not [text for text in seen if "secret-person" in text or "elsewhere" in text]
+    foreign = f"slack-workspaces/{workspace.pk}"
+    assert robot.post(f"{foreign}/map-user/", **MAPPING | {"user": "U0FOREIGN"}).status_code == 400
+    assert robot.post(f"{foreign}/unmap-user/", user="U0FOREIGN").status_code == 409
+    assert SlackUser.objects.filter(principal__name="secret-person").exists()
