@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from enum import Enum
 from functools import partial
+from typing import assert_never
 
 from django.conf import settings
 
 from a2a.answers import Frame
 from a2a.documents import EventDocument, TaskDocument
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, MissingScope, Unauthenticated
+from a2a.errors import Error, InvalidKey, MissingScope, Timeout, Unauthenticated, Unavailable
 from a2a.files import MARK
 from a2a.language import Language
 from a2a.notices import EVERYTHING, with_notice
@@ -42,6 +43,8 @@ class End(Enum):
     FAULT = "a fault of the server"
 
 
+RESUME = "the task goes on, and the same call with Last-Event-ID resumes the stream"
+"""The way back for a client, in an error that ends its stream alone."""
 Page = list[tuple[int | None, bytes]]
 """Events that are there at once: the sequence number and the bytes of each. An empty page marks a silence. A door
 empties a page once it has made frames of it: it may be large, and the wait for the client or for the next long."""
@@ -86,6 +89,8 @@ class Stream:
         """The bytes of a large first frame, in the account until the frame is sent."""
         self.end = End.DONE
         """The reason of the end, after the end."""
+        self.lapse: Error | None = None
+        """The error of the last check of the caller, if it ended the stream."""
         self.failure = b""
         """The error in its envelope, after an end by a fault, and after an outcome that is an error in the language."""
 
@@ -123,7 +128,7 @@ class Stream:
         if not isinstance(first, TaskDocument):
             raise TypeError("a stream begins with a message or a task")
         row.first_seq = row.last_seq = first.seq
-        state, size = first.state, first.size
+        task_id, state, size = first.id, first.state, first.size
         refusal = self._refusal(first) if self._ends(state) else None
         self.exchange.about(first.id, first.context_id)
         async with readers.reader(first.id, first.context_id, first.seq) as reader:
@@ -136,6 +141,7 @@ class Stream:
             if not self._ends(state):
                 async for page in self._tail(reader):
                     yield page
+                self._refuse(self._interruption(task_id))
 
     def _refusal(self, end: TaskDocument | LogRow) -> Error | None:
         """Return the error that the language sends for this end of a task; None if it sends the end as an event."""
@@ -148,6 +154,25 @@ class Stream:
         if error is not None:
             failure = self.wrapping.failure(error, self.language)
             self.exchange.row.code, self.failure = failure.code, failure.payload
+
+    def _interruption(self, task_id: str) -> Error | None:
+        """Return the error for a stream that ends before its task, in a language in which outcomes are errors.
+
+        Its events show no state, so its clients take a stream without an error for a complete one.
+        """
+        if self.language.refusal is None:
+            return None
+        match self.end:
+            case End.REVOKED | End.EXPIRED:
+                return self.lapse or InvalidKey()
+            case End.TOO_LONG:
+                return Timeout(taskId=task_id, detail=f"the stream was open for as long as one may be; {RESUME}")
+            case End.DRAINING:
+                return Unavailable(taskId=task_id, detail=f"the server is going down; {RESUME}")
+            case End.DONE | End.FAULT:
+                return None
+            case _:
+                assert_never(self.end)
 
     def count_bytes(self, size: int) -> None:
         """Count bytes that the door sends for events."""
@@ -167,8 +192,8 @@ class Stream:
                 due = time() + KEY_SECONDS
                 try:
                     await self.check_again()
-                except (Unauthenticated, MissingScope):
-                    self.end = End.REVOKED
+                except (Unauthenticated, MissingScope) as error:
+                    self.end, self.lapse = End.REVOKED, error
                     return
             if (rest := self._rest()) <= 0:
                 return
