@@ -32,6 +32,10 @@ BASIC = 'Basic realm="taskdesk"'
 """The challenge to a client that did not prove its identity (RFC 6749, 5.2)."""
 
 
+HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"}
+"""Headers of every answer with a body of the token endpoint (RFC 6749, 5)."""
+
+
 class ApprovalForm(AllowForm):  # type: ignore[misc]  # the toolkit ships no types
     """The form of our page, which gives `state` back as the client sent it, with its spaces (RFC 6749, 4.1.2)."""
 
@@ -48,7 +52,8 @@ class Token(TokenView):  # type: ignore[misc]  # the toolkit ships no types
     @method_decorator(sensitive_post_parameters("client_secret"))
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         _, headers, body, status = self.create_token_response(request)
-        return HttpResponse(body, status=status, headers=headers)
+        # An error that oauthlib raises, such as a wrong resource, comes with none of the headers of RFC 6749, 5.
+        return HttpResponse(body, status=status, headers=HEADERS | headers)
 
 
 class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships no types

@@ -94,6 +94,23 @@ def test_a_token_is_only_for_resources_of_this_server(site: Site, resource: str)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
 
 
+@pytest.mark.parametrize(
+    ("path", "fields", "error"),
+    [
+        ("/oauth2/token", {"resource": "x"}, "invalid_target"),
+        ("/oauth2/token", {"scope": "nothing"}, "invalid_scope"),
+        ("/oauth2/token?grant_type=client_credentials", {}, "invalid_request"),
+    ],
+)
+def test_an_error_about_a_token_is_json_that_no_cache_keeps(
+    site: Site, path: str, fields: dict[str, str], error: str
+) -> None:
+    answer = site.form("robot", path, grant_type="client_credentials", **fields)
+    assert (answer.status_code, answer.json()["error"]) == (400, error)
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
 @pytest.mark.parametrize("path", ["/agents/sto.ry", "/agents//story", "/Agents/story", "/agents/story/#x"])
 def test_a_wrong_address_of_an_agent_gets_no_token_for_all(site: Site, path: str) -> None:
     answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", resource=site.url + path)
