@@ -56,12 +56,14 @@ class Keeper(TurnRounds[Turn]):
         the other would keep out those of all other owners.
         """
         event, own, ends = asyncio.Event(), set[str](), monotonic() + settings.A2A_SWEEP_SECONDS
+        is_probe = False
         try:
             while not readers.draining:
                 event.clear()
-                step = await advance(turn)
+                step = await advance(turn, is_probe=is_probe)
                 if step is None:
                     return
+                is_probe = step.is_refused
                 for task_id in own - {turn.id, *step.at_work}:
                     self.followers.pop(task_id, None)
                 own = {turn.id, *step.at_work}
@@ -80,11 +82,15 @@ class Keeper(TurnRounds[Turn]):
     async def _pause(self, turn: Turn, event: asyncio.Event, seconds: float) -> bool:
         """Wait for news, and look without any after a time. Return False if the batch has given its place to others.
 
-        It does so while all places are taken. Otherwise batches whose items wait for answers, or for the limits of
-        their owners, would keep out those of all other owners. No keeper hears news of such a batch, so it is due again
-        after the time of a round, however long it must wait: its items may end, or it may be canceled.
+        A refusal may ask for a longer pause, but how long is a guess: the limit may be free as soon as items of the
+        batch itself have ended. So a pause takes the time of a round at most, and then one item tries.
+
+        A batch gives its place to others while all places are taken. Otherwise batches whose items wait for answers,
+        or for the limits of their owners, would keep out those of all other owners. No keeper hears news of such a
+        batch, so it is due again after the time of a round, however long it must wait: its items may end, or it may be
+        canceled.
         """
-        rest = seconds or settings.A2A_POLL_SECONDS
+        rest = min(seconds, settings.A2A_SWEEP_SECONDS) or settings.A2A_POLL_SECONDS
         while True:
             part = min(rest, settings.A2A_POLL_SECONDS)
             with suppress(TimeoutError):

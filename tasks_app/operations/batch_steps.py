@@ -43,14 +43,22 @@ class Step:
         self.pause = pause
         """Seconds to wait at most, after a temporary refusal."""
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether an item was refused for the moment. Such a refusal asks for a second at least."""
+        return self.pause >= 1
+
 
 async def ask(function: Callable[[], R]) -> R:
     """Return the result of a function on the write lane."""
     return await bridge.ask(Do(function), settings.A2A_LEASE_SECONDS)
 
 
-async def advance(turn: Turn) -> Step | None:
-    """Do one step of a batch: note ends, write results, and begin items. Return None if the batch is over."""
+async def advance(turn: Turn, *, is_probe: bool = False) -> Step | None:
+    """Do one step of a batch: note ends, write results, and begin items. Return None if the batch is over.
+
+    A probe begins one item at most, because the step before was refused.
+    """
     progress = await ask(partial(rows.look, turn.id))
     if progress is None:
         await ask(partial(rows.finish, turn.id))
@@ -59,10 +67,9 @@ async def advance(turn: Turn) -> Step | None:
         return await _end_items(turn, progress)
     if (more := await _write(turn, progress)) is None:
         return None
-    began, pause = await _begin(turn, progress)
+    began, pause = await _begin(replace(turn, batch_size=1) if is_probe else turn, progress)
     # Items that have begun may end before their news is listened for, so the next step looks once more.
-    has_more = more or (bool(began) and not pause)
-    return Step({*progress.at_work, *progress.waiting, *began}, has_more=has_more, pause=pause)
+    return Step({*progress.at_work, *progress.waiting, *began}, has_more=more or bool(began), pause=pause)
 
 
 async def _end_items(turn: Turn, progress: Progress) -> Step | None:
