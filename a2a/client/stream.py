@@ -183,6 +183,9 @@ class Stream:
         """Return whether to connect again. False ends the stream without an error. Raises the error, or StreamLost."""
         if self._memory.update is None:
             return self._opens_again(lost, fruitless)
+        if self._used is not None and SubscribeToTask not in self._used.language.operations:
+            # Nothing leads back to a stream that names no task.
+            raise lost or StreamLost("the stream ended before its task")
         if lost is not None and not (lost.retryable and (lost.retry_after or 0.0) <= self._retries.longest):
             raise lost
         if fruitless <= self._retries.reconnects:

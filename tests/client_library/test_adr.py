@@ -11,16 +11,18 @@ from a2a.client import ADR, Client, Retries
 from a2a.client.errors import (
     BudgetExceeded,
     ClientError,
+    ConnectionLost,
     IdempotencyConflict,
     Internal,
     InvalidParams,
     MethodNotFound,
+    ServerTimeout,
     Unavailable,
     UnknownAgent,
 )
 from a2a.requests import SendMessage
 from a2a.types import Interface, Message, Part, Role, Task
-from tests.client_library.faulty import Act, FakeClock, drop, error, faulty, plain, result
+from tests.client_library.faulty import Act, Asked, FakeClock, drop, error, faulty, plain, result
 from tests.conftest import NO_TLS, Server
 
 pytestmark = pytest.mark.storage
@@ -130,6 +132,40 @@ def test_an_agent_that_does_not_exist_is_not_called_again() -> None:
     absent = error(-32000, "nobody", {"reason": "AGENT_UNAVAILABLE", "retryable": False}, 404)
     headers, pauses, outcome = asked([absent])
     assert (len(headers), pauses, type(outcome)) == (1, [], UnknownAgent)
+
+
+TIMEOUT = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"late","data":{"reason":"TIMEOUT"}}}'
+PIECE = b"id: 3\ndata: so far\n\n"
+
+
+def stream(*chunks: bytes) -> Act:
+    """Answer with a stream of these events, and break it off."""
+    headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(headers + b"".join([b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]))
+        await writer.drain()
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("act", "kind"),
+    [(stream(PIECE, b"event: error\ndata: " + TIMEOUT + b"\n\n"), ServerTimeout), (stream(PIECE), ConnectionLost)],
+    ids=["timeout", "lost"],
+)
+def test_a_stream_that_ends_early_raises_the_reason(act: Act, kind: type[ClientError]) -> None:
+    """Follow a stream that names no task, so that no subscription leads back to it."""
+
+    async def work() -> int:
+        async with faulty(act) as server:
+            interface = Interface(url=server.url, binding=ADR, version="002")
+            async with Client(server.url, interface=interface, retries=RETRIES, clock=FakeClock().clock) as client:
+                with pytest.raises(kind):
+                    _ = [update async for update in client.stream("x", agent="echo")]
+            return len(server.asked)
+
+    assert asyncio.run(work()) == 1
 
 
 def test_a_budget_goes_with_every_language() -> None:
