@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import orjson
+from django.conf import settings
 from django.utils.crypto import salted_hmac
 from msgspec.structs import replace
 
@@ -79,9 +80,10 @@ class Conductor(Rounds):
         ended = await settle_ended(partial(bridge.ask, patience=LOCK_SECONDS))
         due = self.steps = await bridge.ask(Do(partial(leases.take_due, AT_ONCE)))
         limited = set[int]()
-        for row in due:
-            if row.owner_id not in limited and not await self._take(row):
+        for place, row in enumerate(due):
+            if row.owner_id not in limited and (pause := await self._take(row)):
                 limited.add(row.owner_id)
+                await bridge.ask(Do(partial(leases.put_off_owner, row.owner_id, pause, due[place:])))
         self.steps = []
         canceled = 0
         for task in await bridge.ask(DoSlowly(partial(rows.tasks_to_cancel, AT_ONCE))):
@@ -90,17 +92,17 @@ class Conductor(Rounds):
             self.wakeup.set()  # There may be more behind these, and canceled tasks have ends to write.
         return ended + len(due) + canceled
 
-    async def _take(self, row: Workflow) -> bool:
-        """Begin the next task of an execution. Return False if its owner has reached a limit.
+    async def _take(self, row: Workflow) -> float:
+        """Begin the next task of an execution. Return the seconds of a pause if its owner has reached a limit, else 0.
 
         All executions of that owner then wait: if each tried for itself, they would only delay those of other owners.
-        Raises nothing but CancelledError.
+        A refusal may ask for a longer pause than a round, but how long is a guess, and one try costs little. Raises
+        nothing but CancelledError.
         """
         try:
             task_id = await _begin(row)
         except RateLimited as error:
-            await bridge.ask(Do(partial(leases.put_off_owner, row.owner_id, error.retry_after)))
-            return False
+            return min(error.retry_after, settings.A2A_SWEEP_SECONDS)
         except Unavailable as error:
             await bridge.ask(Do(partial(leases.put_off, row.pk, error.retry_after)))
         except Error as error:
@@ -110,7 +112,7 @@ class Conductor(Rounds):
         else:
             if task_id is not None:
                 self._watch(task_id)
-        return True
+        return 0
 
     def _watch(self, task_id: str) -> None:
         self.watched[task_id] = None

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from tasks_app import clock
 from tasks_app.models import PhaseTask, Workflow
@@ -48,14 +49,17 @@ def put_off(workflow_id: str, seconds: float) -> None:
             row.save(update_fields=["due_at"])
 
 
-def put_off_owner(owner_id: int, seconds: float) -> None:
-    """Have the next tasks of all executions of an owner wait for that time. A row that another transaction has locked
-    keeps its time, and so does one that is due later: a process may be at work on it."""
+def put_off_owner(owner_id: int, seconds: float, steps: Sequence[Workflow] = ()) -> None:
+    """Have the next tasks of all executions of an owner wait for that time, also in steps that this process has taken
+    for longer, and not begun. A row that another transaction has locked keeps its time, and so does any other that is
+    due later: a process may be at work on it."""
     due_at = clock.shared() + timedelta(seconds=seconds)
+    own = {row.pk: row.due_at for row in steps}
     with transaction.atomic():
         rows = Workflow.objects.select_for_update(skip_locked=True, no_key=True)
-        rows = rows.filter(owner_id=owner_id, due_at__lt=due_at).order_by("due_at")
-        ids = list(rows.values_list("pk", flat=True)[:TOGETHER])
+        rows = rows.filter(Q(due_at__lt=due_at) | Q(pk__in=own), owner_id=owner_id, due_at__isnull=False)
+        times = rows.order_by("due_at").values_list("pk", "due_at")[:TOGETHER]
+        ids = [pk for pk, time in times if time and (time < due_at or time == own.get(pk))]
         Workflow.objects.filter(pk__in=ids).update(due_at=due_at)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.conf import LazySettings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -18,6 +19,8 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.hints import Reached
+from tasks_app.limits.rate_limits import limits
+from tasks_app.limits.rates import Rate
 from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations import Context, perform
 from tasks_app.operations.conductor import Conductor
@@ -66,6 +69,25 @@ def test_an_owner_is_put_off_but_no_step_that_a_process_is_at_work_on(owner: Per
     due_at = dict(Workflow.objects.values_list("name", "due_at"))
     assert now + timedelta(seconds=5) <= due_at["due"] < now + timedelta(seconds=30) == due_at["taken"]
     assert due_at["idle"] is None
+
+
+@pytest.mark.parametrize(("rate", "longest"), [(Rate(600, 10), 1), (Rate(1, 10), 5)], ids=["a second", "minutes"])
+def test_executions_of_a_limited_owner_wait_no_longer_than_the_limit_or_a_round(
+    owner: Person, service: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, rate: Rate, longest: float
+) -> None:
+    settings.A2A_SWEEP_SECONDS = 5
+    for name in "abc":
+        ask(owner, ExecuteWorkflow(workflow=name, phase=PHASES[0], message=message()))
+    monkeypatch.setitem(limits.rules, ("caller", owner.caller.owner_id), rate)
+    limits.forget()
+    Workflow.objects.update(due_at="2000-01-01T00:00:00Z")
+    async_to_sync(Conductor().step)()
+    limits.forget()
+    assert PhaseTask.objects.count() == 1
+    waiting = Workflow.objects.exclude(pk=PhaseTask.objects.get().workflow_id)
+    rests = [(row.due_at - clock.shared()).total_seconds() for row in waiting if row.due_at]
+    assert len(rests) == 2
+    assert max(rests) <= longest
 
 
 def test_a_conductor_goes_on_at_once_while_there_are_ends_to_write(
