@@ -68,7 +68,8 @@ async def _call(turn: Turn) -> str | None:
         try:
             answer = await _send(turn, message_id, earlier)
         except (RateLimited, Unavailable) as error:
-            await ask(partial(put_off, turn.id, error.retry_after))
+            # A refusal may ask for a longer pause than a round, but how long is a guess, and one try costs little.
+            await ask(partial(put_off, turn.id, min(error.retry_after, settings.A2A_SWEEP_SECONDS)))
             return None
         except Error as error:
             await _end(turn, (text_part(error.message),))
