@@ -11,7 +11,7 @@ from tasks_app.callers.peers import origin_in, peer_in
 from tasks_app.exchanges.refusals import count_wrong
 from tasks_app.models import OperatorToken
 from tasks_app.operators.second_factor import is_satisfied
-from tasks_app.operators.tokens import find_token
+from tasks_app.operators.tokens import find_token, is_stored
 
 CHALLENGE = 'Bearer realm="operators"'
 
@@ -24,7 +24,8 @@ class ByToken(BaseAuthentication):
         scheme, _, value = get_authorization_header(request).decode("latin1").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        row = find_token(value.strip())
+        token = value.strip()
+        row = find_token(token) if is_stored(token) else None
         if row is None:
             _count_failure(request)
             raise AuthenticationFailed(

@@ -85,16 +85,21 @@ def find_refusal(user: Any) -> str:
     return ""
 
 
+def is_stored(token: str) -> bool:
+    """Return whether there is such a token, even if it has expired or was revoked.
+
+    The read lane looks it up, together with others: a page opens a connection of its own, which a wrong token is not
+    worth. Call it on no lane, which would wait for the other one.
+    """
+    return _has_form(token) and bool(bridge.do(FindOperatorTokens(digests(token))))
+
+
 def find_token(token: str) -> OperatorToken | None:
     """Return the row of a token with its user; None for one that is unknown, expired or revoked, or whose user may
     have none any more or has another password. Record the use."""
-    if not token.startswith(PREFIX) or len(token) > 128:
+    if not _has_form(token):
         return None
-    own = digests(token)
-    # A page of the operators' API opens a connection of its own, which a wrong token is not worth.
-    if not bridge.do(FindOperatorTokens(own)):
-        return None
-    row = OperatorToken.objects.select_related("user").filter(digest__in=own, revoked_at=None).first()
+    row = OperatorToken.objects.select_related("user").filter(digest__in=digests(token), revoked_at=None).first()
     now = clock.now()
     if row is None or row.expires_at <= now or find_refusal(row.user):
         return None
@@ -102,6 +107,10 @@ def find_token(token: str) -> OperatorToken | None:
         return None
     _record_use(row, now)
     return row
+
+
+def _has_form(token: str) -> bool:
+    return token.startswith(PREFIX) and len(token) <= 128
 
 
 def revoke(row: OperatorToken, by: Operator) -> bool:
