@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from a2a.errors import Unavailable
 from tasks_app.asgi.handler import send_refusal
 from tasks_app.asgi.places import Places
-from tasks_app.callers.paths import is_lean, is_oauth
+from tasks_app.callers.paths import is_lean, is_oauth, is_static
 from tasks_app.callers.peers import origin_in
 from tasks_app.limits.rate_limits import limits
 from tasks_app.process import services
@@ -56,7 +56,7 @@ class Http:
     def __init__(self, lean: App, stock: App) -> None:
         self.lean = lean
         self.stock = stock
-        self.places, self.oauth_places = Places(), Places()
+        self.places, self.oauth_places, self.static_places = Places(), Places(), Places()
 
     def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
         return (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)
@@ -72,9 +72,7 @@ class Http:
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            # Programs get tokens also while slow pages of operators, or logins of strangers, take all other places.
-            places = self.oauth_places if is_oauth(scope["path"]) else self.places
-            with await places.take(origin_in(meta_of(scope))) as page.place:
+            with await self._take_place(scope) as page.place:
                 await self.stock(scope, _replay(body, receive), page)
         except Gone:
             return
@@ -92,6 +90,18 @@ class Http:
             await send_refusal(sentence, scope, receive, send)
         finally:
             intake.release()
+
+    async def _take_place(self, scope: dict[str, Any]) -> ExitStack:
+        """Return a place for a page. Raises Refusal.
+
+        Programs get tokens also while slow pages of operators, or logins of strangers, take all other places. So do
+        browsers get static files. They ask for two dozen at once for each page, of several tabs over one connection of
+        HTTP/2, and no browser comes again for a file that was refused. So these have no limit by address.
+        """
+        if is_static(scope["path"]):
+            return await self.static_places.take("")
+        places = self.oauth_places if is_oauth(scope["path"]) else self.places
+        return await places.take(origin_in(meta_of(scope)))
 
 
 class Page:

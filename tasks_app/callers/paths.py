@@ -3,8 +3,8 @@
 from a2a.languages import ALL, Languages
 from tasks_app.callers.wrong_values import WrongValue
 
-OAUTH = "oauth2"
-STOCK = frozenset({"admin", "api", "static", "desk", OAUTH})
+OAUTH, STATIC = "oauth2", "static"
+STOCK = frozenset({"admin", "api", "desk", OAUTH, STATIC})
 """Paths of pages for people and of the operators' API, which Django's own handler serves."""
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 """Paths for operators alone."""
@@ -57,6 +57,11 @@ def is_signed(path: str) -> bool:
 def is_oauth(path: str) -> bool:
     """Return whether the path belongs to the OAuth server."""
     return _first(path) == OAUTH
+
+
+def is_static(path: str) -> bool:
+    """Return whether the path is that of a file that pages load."""
+    return _first(path) == STATIC
 
 
 def is_health(path: str) -> bool:

@@ -107,6 +107,19 @@ async def test_tokens_are_given_while_all_other_pages_are_slow(pages: Pages) -> 
     assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (2 * PAGES + 1)
 
 
+async def test_static_files_are_sent_while_pages_are_slow_and_many_of_one_address(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "WAITING_OF_ADDRESS", PAGES)
+    http = Http(pages, pages)
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(2 * PAGES)]
+    await begin(pages, PAGES)
+    asked += [asyncio.ensure_future(ask(http, "/static/admin/css/base.css")) for _ in range(3 * PAGES)]
+    await begin(pages, 2 * PAGES)
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (5 * PAGES)
+
+
 async def test_a_page_that_fails_or_whose_client_leaves_gives_its_place_back(pages: Pages) -> None:
     async def fail(*_: Any) -> None:
         raise RuntimeError
