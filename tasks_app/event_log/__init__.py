@@ -3,7 +3,7 @@
 Nothing else in the service updates a task, and nothing here knows who waits: after a commit `notify` passes on hints.
 """
 
-from tasks_app.event_log.advances import CreateAdvanced, EndAdvance, Lend
+from tasks_app.event_log.advances import ChargeDrawn, CreateAdvanced, EndAdvance, Lend
 from tasks_app.event_log.append import Append, append_many, change
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, Unwanted, body_of
@@ -66,6 +66,7 @@ __all__ = [
     "SEAL_BATCH",
     "Append",
     "Appended",
+    "ChargeDrawn",
     "ChargeLate",
     "Claim",
     "Create",

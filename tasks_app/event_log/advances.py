@@ -57,6 +57,19 @@ class EndAdvance(Work[None], Struct, frozen=True, kw_only=True):
         return by_budgets(items, _end)
 
 
+class ChargeDrawn(Work[None], Struct, frozen=True, kw_only=True):
+    """The costs so far of calls that drew on an advance, charged before its end. The advance stays reserved."""
+
+    lane = "write"
+    repeatable = True
+
+    charge: Charge
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[None]]:
+        return by_budgets(items, _charge)
+
+
 class CreateAdvanced(Create, kw_only=True):
     """A task or direct reply of a quick agent whose call had an advance."""
 
@@ -91,6 +104,13 @@ def _end(items: Sequence[EndAdvance]) -> list[None]:
         spent = {item.charge.task_id: item.spent for item in items}
         settle(cursor, spent)
         charge_drawn(cursor, spent)
+    return [None] * len(items)
+
+
+def _charge(items: Sequence[ChargeDrawn]) -> list[None]:
+    with prepared() as cursor, transaction.atomic():
+        wait_briefly(cursor)
+        charge_drawn(cursor, {item.charge.task_id for item in items})
     return [None] * len(items)
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errands import insist
 from tasks_app.database.rows import KeyRow
-from tasks_app.event_log import ORPHAN_AFTER, EndAdvance, FindKeyLast, KeyTarget, Lend, late_cost
+from tasks_app.event_log import ORPHAN_AFTER, ChargeDrawn, EndAdvance, FindKeyLast, KeyTarget, Lend, late_cost
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
 
@@ -37,6 +37,15 @@ class Advance:
         self.spent = 0
         """The cost of calls that have stored no task."""
         self.is_over = False
+
+    def exceed(self, excess: int) -> None:
+        """Note that a call has cost so much more than its maximum.
+
+        The advance does not cover that. The budgets are charged at once, so that they give no further advances, and
+        admit no calls, if too little is left. This advance pays for fewer calls.
+        """
+        self.left -= excess
+        insist(ChargeDrawn(charge=self._charge))
 
     def leave(self, spent: int) -> None:
         """Note the end of a call, and its cost if it has stored no task. The last call of an advance that is over gives
@@ -77,7 +86,12 @@ class Advance:
             # A sweep has given the advance back as that of a dead process, or will. Then its end charges nothing.
             insist(late_cost(self.id, spent, self.budgets))
             spent = 0
-        insist(EndAdvance(charge=Charge(task_id=self.id, budgets=self.budgets, least=0, most=0), spent=spent))
+        insist(EndAdvance(charge=self._charge, spent=spent))
+
+    @property
+    def _charge(self) -> Charge:
+        """The advance, for work items about it."""
+        return Charge(task_id=self.id, budgets=self.budgets, least=0, most=0)
 
 
 class Advances:

@@ -156,6 +156,8 @@ async def _run_with_advance(plan: Plan, reservation: Charge, advance: Advance) -
         else:
             advance.leave(plan.final_cost())
         raise
+    if (excess := plan.final_cost() - reservation.most) > 0:
+        advance.exceed(excess)
     advance.leave(0 if isinstance(outcome, Answer) else plan.final_cost())
     return outcome
 

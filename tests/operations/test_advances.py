@@ -88,16 +88,16 @@ def test_calls_that_draw_on_an_advance_reserve_nothing_themselves(
         monkeypatch.setattr(
             kind, "do_many", classmethod(lambda cls, items, do=do: groups.append(cls) or do(cls, items))
         )
-    send_all(owner, "0.5", "0.125 reply", "2")
+    send_all(owner, "0.5", "0.125 reply", "1")
     assert groups == [Reserve, CreateSettled], "those of the first call"
     for budget in budgets:
         (row,) = Reservation.objects.filter(budget=budget)
         assert amounts(budget) == (row.amount / MICRO, 0.25), "only the first call has changed the budget"
         assert row.amount > 50 * MICRO
-        assert drawn(budget) == 2.625, "the costs of the others are stored with their tasks"
+        assert drawn(budget) == 1.625, "the costs of the others are stored with their tasks"
     end()
     assert not DrawnCost.objects.exists()
-    assert [amounts(budget) for budget in budgets] == [(0, 2.875)] * len(budgets)
+    assert [amounts(budget) for budget in budgets] == [(0, 1.875)] * len(budgets)
 
 
 def test_a_task_that_waits_for_an_answer_takes_its_reservation_out_of_the_advance(owner: Person) -> None:
@@ -178,6 +178,26 @@ def test_an_advance_is_charged_once_however_often_its_end_is_written(owner: Pers
     for _ in range(2):
         bridge.do(EndAdvance(charge=charge, spent=125_000))
     assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.875), False)
+
+
+def test_a_call_that_costs_more_than_its_maximum_is_charged_before_the_end_of_its_advance(owner: Person) -> None:
+    budget = limit(owner, 1000)
+    send_all(owner, "0.5", "30")
+    (row,) = Reservation.objects.all()
+    until(lambda: amounts(budget) == (row.amount / MICRO, 30.75), "it is charged, and the advance stays reserved")
+    assert not DrawnCost.objects.exists()
+    end()
+    assert amounts(budget) == (0, 30.75)
+
+
+def test_calls_that_cost_more_than_their_maximum_use_their_advance_up(owner: Person) -> None:
+    budget = limit(owner, 1000)
+    send_all(owner, *["30"] * 4)
+    (advance,) = advances.current.values()
+    lent = Reservation.objects.get().amount
+    assert lent - advance.left == 90 * MICRO, "the fourth has reserved for itself"
+    end()
+    until(lambda: amounts(budget) == (0, 120.25), "all are charged")
 
 
 def test_a_removed_budget_is_not_charged_for_calls_that_drew_on_an_advance(owner: Person) -> None:
