@@ -34,7 +34,10 @@ class TokenRefused(ActRefused):
 
 
 class FindOperatorTokens(FindStored, frozen=True):
-    """Finds which of some digests are those of tokens of operators."""
+    """Finds which of some digests are those of tokens of operators. It waits for no reads of callers: operators need
+    their API when those hang."""
+
+    lane = "health"
 
     @classmethod
     def stored(cls, all_digests: set[str]) -> frozenset[str]:
@@ -88,8 +91,8 @@ def find_refusal(user: Any) -> str:
 def is_stored(token: str) -> bool:
     """Return whether there is such a token, even if it has expired or was revoked.
 
-    The read lane looks it up, together with others: a page opens a connection of its own, which a wrong token is not
-    worth. Call it on no lane, which would wait for the other one.
+    A lane looks it up, together with others: a page opens a connection of its own, which a wrong token is not worth.
+    Call it on no lane, which could wait for itself.
     """
     return _has_form(token) and bool(bridge.do(FindOperatorTokens(digests(token))))
 

@@ -19,6 +19,7 @@ from tasks_app.operators.users import NamedReach
 from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
 from tests.operators.tenants import Furniture
 from tests.support.commands import printed
+from tests.support.lanes import hanging_reads
 from tests.transports.admin.pages import registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -91,3 +92,10 @@ def test_a_wrong_token_is_not_worth_a_connection_of_the_page() -> None:
     assert queries_of(lambda: client.get("/api/v1/tasks/")) == 0
     right = program(VIEWER)
     assert queries_of(lambda: right.get("tasks/")) > 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("lanes")
+def test_tokens_are_found_while_the_reads_of_callers_hang() -> None:
+    with hanging_reads():
+        assert program(VIEWER).get("tasks/").status_code == 200

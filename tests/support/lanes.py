@@ -1,6 +1,7 @@
-"""Lanes without threads, for tests inside a transaction, which no other thread could see."""
+"""Lanes without threads, for tests inside a transaction, which no other thread could see; and a lane that hangs."""
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -12,6 +13,8 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import Lane, Refusals, settle
 from tasks_app.database.waits import Entry
+from tasks_app.database.work import Do
+from tests.support.servers import PATIENCE
 
 
 class InlineLane(Lane):
@@ -54,3 +57,26 @@ def inline_lanes() -> Iterator[None]:
                     lane.finish(entries)
                 except Exception as error:  # noqa: BLE001  # as in a lane: the caller gets it, if there still is one
                     settle(entries, [error] * len(entries))
+
+
+class Read(Do[None], frozen=True):
+    """A function in the lane of short reads of callers."""
+
+    lane = "read"
+
+
+@contextmanager
+def hanging_reads() -> Iterator[None]:
+    """Have the short reads of callers hang until the end of the block."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        may_end.wait()
+
+    bridge.put(Read(function=hang))
+    try:
+        assert begun.wait(PATIENCE)
+        yield
+    finally:
+        may_end.set()

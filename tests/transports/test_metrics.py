@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import threading
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -14,8 +13,6 @@ from orjson import dumps
 
 from tasks_app import __version__, clock
 from tasks_app.counters import ALL, agent_calls
-from tasks_app.database.bridge import bridge
-from tasks_app.database.work import Do
 from tasks_app.event_log import create_many
 from tasks_app.exchanges.recent import RecentCalls, Summary
 from tasks_app.limits import strangers
@@ -26,6 +23,7 @@ from tasks_app.upkeep.processes import WEB, ProcessRow
 from tests.conftest import PATIENCE, Person
 from tests.operations.rows import creation
 from tests.operators.people import Program, program
+from tests.support.lanes import hanging_reads
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -37,12 +35,6 @@ LINE = re.compile(r'a2a_\w+_total\{\w+="[^"]*"(,\w+="[^"]*")?\} \d+')
 
 Answer = tuple[int, dict[str, str], str]
 """The status, the headers and the body."""
-
-
-class Read(Do[None], frozen=True):
-    """A function in the lane of short reads of callers."""
-
-    lane = "read"
 
 
 @pytest.fixture
@@ -96,19 +88,9 @@ async def test_a_worker_has_its_counters_there_also_after_its_death(robot: Progr
 
 async def test_counters_wait_for_no_reads_of_callers(robot: Program) -> None:
     """Their look-up is in the lane of the checks of the service, all of which would wait with it."""
-    begun, may_end = threading.Event(), threading.Event()
-
-    def hang() -> None:
-        begun.set()
-        may_end.wait(2 * PATIENCE)
-
-    bridge.put(Read(function=hang))
-    try:
-        assert await asyncio.to_thread(begun.wait, PATIENCE)
+    with hanging_reads():
         for token, status in ((robot.token, 200), ("tdo_nonsense", 401)):
             assert (await asyncio.wait_for(got("/metrics", token), PATIENCE))[0] == status
-    finally:
-        may_end.set()
 
 
 async def test_callers_and_strangers_get_no_counters(owner: Person) -> None:
