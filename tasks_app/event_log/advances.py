@@ -82,20 +82,20 @@ class CreateAdvanced(Create, kw_only=True):
 
 
 def _lend(items: Sequence[Lend]) -> list[int]:
-    return [_lend_one(item.charge) for item in items]
-
-
-def _lend_one(charge: Charge) -> int:
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
-        left = balances(cursor, charge.budgets)
-        amount = min((balance.left for balance in left), default=0) // SHARE
-        is_lent = len(left) == len(charge.budgets) and all(balance.left * 2 >= balance.amount for balance in left)
-        if not is_lent or amount < charge.least:
-            return 0
-        reserve(cursor, dict.fromkeys(sorted(charge.budgets), amount))
-        RESERVATIONS.write(cursor, orphan_rows(charge, charge.budgets, amount))
-        return amount
+        return [_lend_one(cursor, item.charge) for item in items]
+
+
+def _lend_one(cursor: Any, charge: Charge) -> int:
+    left = balances(cursor, charge.budgets)
+    amount = min((balance.left for balance in left), default=0) // SHARE
+    is_lent = len(left) == len(charge.budgets) and all(balance.left * 2 >= balance.amount for balance in left)
+    if not is_lent or amount < charge.least:
+        return 0
+    reserve(cursor, dict.fromkeys(sorted(charge.budgets), amount))
+    RESERVATIONS.write(cursor, orphan_rows(charge, charge.budgets, amount))
+    return amount
 
 
 def _end(items: Sequence[EndAdvance]) -> list[None]:

@@ -13,6 +13,7 @@ from a2a.money import MICRO
 from a2a.requests import CancelTask, SendMessage
 from a2a.types import Message
 from tasks_app.database.bridge import bridge
+from tasks_app.database.work import LOCKED
 from tasks_app.event_log import ORPHAN_AFTER, CreateAdvanced, CreateSettled, EndAdvance, FindKeyLast, Lend, Reserve
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
@@ -151,6 +152,15 @@ def test_a_budget_lends_a_sixteenth_of_what_is_left_and_nothing_when_less_than_h
     assert (lend(budget), lend(budget, 15 * MICRO)) == (0, 255 * MICRO // 16)
     budget.delete()
     assert lend(budget) == 0
+
+
+@needs_row_locks
+def test_a_locked_budget_keeps_no_other_from_giving_an_advance(owner: Person, stranger: Person) -> None:
+    budgets = [limit(person, 1000) for person in (owner, stranger)]
+    wishes = [Lend(charge=Charge(task_id=uuid7(), budgets=(one.pk,), least=1, most=0)) for one in budgets]
+    with lock_row("budget", "id", str(budgets[1].pk)):
+        assert Lend.do_many(wishes) == [1000 * MICRO // 16, LOCKED]
+    assert [amounts(one)[0] for one in budgets] == [62.5, 0]
 
 
 def test_an_advance_of_a_process_that_died_is_given_back(owner: Person, hand: Any) -> None:
