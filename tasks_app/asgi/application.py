@@ -10,7 +10,7 @@ from django.http import HttpResponse
 
 from a2a.errors import Unavailable
 from tasks_app.asgi.handler import send_refusal
-from tasks_app.asgi.places import Places
+from tasks_app.asgi.places import OF_ADDRESS, TOKENS_OF_ADDRESS, WAITING, Places
 from tasks_app.callers.paths import is_lean, is_oauth, is_static
 from tasks_app.callers.peers import origin_in
 from tasks_app.limits.rate_limits import limits
@@ -56,7 +56,8 @@ class Http:
     def __init__(self, lean: App, stock: App) -> None:
         self.lean = lean
         self.stock = stock
-        self.places, self.oauth_places, self.static_places = Places(), Places(), Places()
+        self.places, self.oauth_places = Places(OF_ADDRESS), Places(TOKENS_OF_ADDRESS)
+        self.static_places = Places(WAITING)
 
     def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
         return (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)

@@ -16,14 +16,17 @@ PAGES = 4
 beside four, and no more pages are made."""
 WAITING, WAITING_SECONDS = 256, 10.0
 """Pages that wait to be made, and how long. Those beyond them, and those that are not begun in time, are refused."""
-WAITING_OF_ADDRESS = 32
+OF_ADDRESS = 32
 """Pages of one address that wait. A client that asks for more delays others by no more than these."""
+TOKENS_OF_ADDRESS = 128
+"""Requests of one address to the OAuth server that wait. Many programs may share an address, and begin together."""
 
 
 class Places:
     """The places of pages of one kind, and those that wait for one."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_of_address: int) -> None:
+        self.most_of_address = most_of_address
         self.loop: asyncio.AbstractEventLoop | None = None
         self.free = asyncio.Semaphore(PAGES)
         self.waiting: Counter[str] = Counter()
@@ -37,7 +40,7 @@ class Places:
         """
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), Counter()
-        if self.waiting.total() >= WAITING or (address and self.waiting[address] >= WAITING_OF_ADDRESS):
+        if self.waiting.total() >= WAITING or (address and self.waiting[address] >= self.most_of_address):
             raise _busy()
         self.waiting[address] += 1
         try:
@@ -53,7 +56,7 @@ class Places:
 
     def _end_wait(self, address: str) -> None:
         self.waiting[address] -= 1
-        if not self.waiting[address]:
+        if self.waiting[address] <= 0:
             del self.waiting[address]
 
 

@@ -15,7 +15,7 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import GroupResult, Work
-from tasks_app.event_log.charged import by_budgets, orphan_rows
+from tasks_app.event_log.charged import Release, by_budgets, orphan_rows
 from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
 from tasks_app.limits.budgets import Charge, balances, reserve, settle, wait_briefly
 from tasks_app.limits.draws import Draw, charge_drawn, draw_postgres, draw_sqlite
@@ -41,16 +41,9 @@ class Lend(Work[int], Struct, frozen=True, kw_only=True):
         return by_budgets(items, _lend)
 
 
-class EndAdvance(Work[None], Struct, frozen=True, kw_only=True):
-    """The end of an advance. What is left of it is given back, and its budgets are charged. Done twice, it charges
-    once."""
-
-    lane = "write"
-    repeatable = True
-
-    charge: Charge
-    spent: int
-    """The cost of its calls that have stored no task."""
+class EndAdvance(Release, frozen=True, kw_only=True):
+    """The end of an advance. What is left of it is given back, and its budgets are charged what its calls have cost:
+    `spent` for those that have stored no task. Done twice, it charges once."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[None]]:

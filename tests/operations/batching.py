@@ -1,5 +1,9 @@
 """Batches of tests: begun by a person, and brought to their end as the keeper does it."""
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -9,8 +13,9 @@ from a2a.requests import GetTask
 from a2a.types import Task
 from tasks_app.batches.rows import take_turns
 from tasks_app.models import Batch
+from tasks_app.operations.batch_keeper import Keeper
 from tasks_app.operations.batch_steps import advance
-from tests.conftest import Person, until
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, shown
 
 
@@ -39,3 +44,20 @@ def ended(who: Person, batch_id: str) -> Task:
 def results(task: Task) -> list[Any]:
     (artifact,) = task.artifacts
     return [part.data for part in artifact.parts]
+
+
+def keep_until(is_done: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
+    """Have a keeper at work in a thread until something is done."""
+    keeper, is_over = Keeper(), Event()
+
+    async def keep() -> None:
+        keeper.start()
+        await asyncio.to_thread(is_over.wait)
+        keeper.stop()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, keep())
+        try:
+            until(is_done, what, seconds)
+        finally:
+            is_over.set()

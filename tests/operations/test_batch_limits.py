@@ -1,42 +1,29 @@
 """Batches whose items are refused for the moment: they go on once the limit lets them, and try seldom until then."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import LazySettings
 
 from a2a.errors import RateLimited
 from tasks_app.batches.rows import take_turns
-from tasks_app.limits.accounts import LONGEST
+from tasks_app.limits import accounts
 from tasks_app.models import Batch, Task
-from tasks_app.operations import batch_keeper, batch_steps
+from tasks_app.operations import batch_steps
 from tasks_app.operations.batch_steps import advance
-from tests.conftest import Person, until
-from tests.operations.batching import execute
+from tests.conftest import PATIENCE, Person
+from tests.operations.batching import execute, keep_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
 
-def test_a_batch_goes_on_when_its_own_items_have_freed_the_limit(owner: Person, settings: LazySettings) -> None:
+def test_a_batch_goes_on_when_its_own_items_have_freed_the_limit(
+    owner: Person, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Execute a batch of quick work for an owner who may have three unfinished tasks, one of which is the batch."""
     settings.A2A_OWNER_TASKS, settings.A2A_SWEEP_SECONDS = 3, 0.2
-    batch, is_over = execute(owner, *"abcde").id, Event()
-    keeper = batch_keeper.Keeper()
-
-    async def keep() -> None:
-        keeper.start()
-        await asyncio.to_thread(is_over.wait)
-        keeper.stop()
-
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(asyncio.run, keep())
-        try:
-            until(lambda: Batch.objects.get(pk=batch).due_at is None, "the batch is over", LONGEST / 2)
-        finally:
-            is_over.set()
+    monkeypatch.setattr(accounts, "LONGEST", 3 * PATIENCE)
+    batch = execute(owner, *"abcde").id
+    keep_until(lambda: Batch.objects.get(pk=batch).due_at is None, "the batch is over")
     assert set(Task.objects.values_list("state", flat=True)) == {"completed"}
 
 

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import Any
 
 import pytest
@@ -39,7 +37,7 @@ from tasks_app.operations.batch_steps import advance
 from tasks_app.operators.permissions import set_permission
 from tests.conftest import PATIENCE, SLACK, Person, person, until
 from tests.operations.asking import ask, message, sent, shown
-from tests.operations.batching import drive, ended, execute, results
+from tests.operations.batching import drive, ended, execute, keep_until, results
 from tests.operations.money import OPS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -168,19 +166,7 @@ def test_a_batch_with_steady_news_keeps_no_other_batch_out(
     monkeypatch.setattr(batch_keeper, "AT_ONCE", 1)
     long = execute(owner, *["hello"] * 100, operation="takes-a-moment", max_concurrent=1).id
     other = execute(stranger, "hello").id
-    keeper, is_over = batch_keeper.Keeper(), Event()
-
-    async def keep() -> None:
-        keeper.start()
-        await asyncio.to_thread(is_over.wait)
-        keeper.stop()
-
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(asyncio.run, keep())
-        try:
-            until(lambda: Batch.objects.get(pk=other).due_at is None, "the other batch is over")
-        finally:
-            is_over.set()
+    keep_until(lambda: Batch.objects.get(pk=other).due_at is None, "the other batch is over")
     assert BatchItem.objects.filter(batch_id=long, state="").exists()
 
 

@@ -1,16 +1,13 @@
 """Streams of ADR-002 that end before their task. Their events show no state, so each such end is an error."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
 import pytest
-from django.http import StreamingHttpResponse
 from django.test import AsyncRequestFactory
 
 from a2a import sse
-from a2a.requests import CancelTask
 from tasks_app.callers.access import revoke
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
@@ -20,14 +17,10 @@ from tasks_app.models import ApiKey, Exchange, Task
 from tasks_app.transports import streams
 from tasks_app.transports.enveloped import enveloped
 from tests.conftest import PATIENCE, Person
-from tests.operations.asking import ask
+from tests.transports.interrupted import interrupted, nothing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 COMMENTS = (sse.REVOCATION, sse.TOO_LONG, sse.DRAINING)
-
-
-async def nothing() -> None:
-    pass
 
 
 async def drain() -> None:
@@ -54,21 +47,7 @@ def last_event(person: Person, meanwhile: Callable[[], Awaitable[None]]) -> Any:
     wire = orjson.dumps({"jsonrpc": "2.0", "id": 7, "method": "waits", "params": {"text": "go"}})
     headers = {"Authorization": f"Bearer {person.key}", "X-Request-ID": "r-1"}
     request = AsyncRequestFactory().post("/invoke/stream", wire, "application/json", headers=headers)
-
-    async def whole() -> list[bytes]:
-        response = await enveloped("invoke-stream")(request)
-        assert isinstance(response, StreamingHttpResponse)
-        chunks: Any = aiter(response.streaming_content)  # type: ignore[arg-type]
-        seen = [await anext(chunks)]
-        await meanwhile()
-        async with asyncio.timeout(PATIENCE):
-            return seen + [chunk async for chunk in chunks]
-
-    seen = asyncio.run(whole())
-    task = Task.objects.get()
-    assert task.state in {"submitted", "working"}, "the stream has ended, and the task has not"
-    readers.draining = False
-    ask(person, CancelTask(id=task.id))
+    seen = interrupted(person, enveloped("invoke-stream")(request), meanwhile)
     assert not set(COMMENTS) & set(seen)
     head, _, data = seen[-1].partition(b"\ndata: ") if seen[-1].startswith(b"event") else (b"", b"", b"{}")
     assert head == b"event: error", seen[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from tasks_app.asgi import places
 from tasks_app.asgi.application import Http
-from tasks_app.asgi.places import PAGES
+from tasks_app.asgi.places import OF_ADDRESS, PAGES
 from tests.conftest import PATIENCE
 
 
@@ -74,8 +74,8 @@ async def test_pages_beyond_those_that_may_wait_are_refused(pages: Pages, monkey
 async def test_pages_of_one_address_leave_room_for_those_of_others(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WAITING_OF_ADDRESS", 2)
     http = Http(pages, pages)
+    monkeypatch.setattr(http.places, "most_of_address", 2)
     asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES + 2)]
     await begin(pages, PAGES)
     assert (await ask(http)).status_code == 503
@@ -107,17 +107,14 @@ async def test_tokens_are_given_while_all_other_pages_are_slow(pages: Pages) -> 
     assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (2 * PAGES + 1)
 
 
-async def test_static_files_are_sent_while_pages_are_slow_and_many_of_one_address(
-    pages: Pages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places, "WAITING_OF_ADDRESS", PAGES)
+async def test_static_files_are_sent_while_pages_are_slow_and_many_of_one_address(pages: Pages) -> None:
     http = Http(pages, pages)
     asked = [asyncio.ensure_future(ask(http)) for _ in range(2 * PAGES)]
     await begin(pages, PAGES)
-    asked += [asyncio.ensure_future(ask(http, "/static/admin/css/base.css")) for _ in range(3 * PAGES)]
+    asked += [asyncio.ensure_future(ask(http, "/static/admin/css/base.css")) for _ in range(PAGES + OF_ADDRESS + 1)]
     await begin(pages, 2 * PAGES)
     pages.may_end.set()
-    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (5 * PAGES)
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (3 * PAGES + OF_ADDRESS + 1)
 
 
 async def test_a_page_that_fails_or_whose_client_leaves_gives_its_place_back(pages: Pages) -> None:

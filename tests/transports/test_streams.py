@@ -12,21 +12,17 @@ from django.http import StreamingHttpResponse
 from django.test import AsyncRequestFactory
 
 from a2a import sse
-from a2a.requests import CancelTask
 from tasks_app.callers.access import revoke
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
-from tasks_app.models import ApiKey, Task
+from tasks_app.models import ApiKey
 from tasks_app.transports import streams
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
-from tests.operations.asking import ask, message, sent
+from tests.operations.asking import message, sent
+from tests.transports.interrupted import interrupted, nothing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
-
-
-async def nothing() -> None:
-    pass
 
 
 def streamed(person: Person, meanwhile: Callable[[], Awaitable[Any]] = nothing) -> list[bytes]:
@@ -35,21 +31,7 @@ def streamed(person: Person, meanwhile: Callable[[], Awaitable[Any]] = nothing) 
     wire = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
     headers = {"Authorization": f"Bearer {person.key}"}
     request = AsyncRequestFactory().post("/", json.dumps(wire), content_type="application/json", headers=headers)
-
-    async def whole() -> list[bytes]:
-        response = await jsonrpc(request, agent="waits")
-        assert isinstance(response, StreamingHttpResponse)
-        chunks: Any = aiter(response.streaming_content)  # type: ignore[arg-type]
-        seen = [await anext(chunks)]
-        await meanwhile()
-        async with asyncio.timeout(PATIENCE):
-            return seen + [chunk async for chunk in chunks]
-
-    seen = asyncio.run(whole())
-    task = Task.objects.get()
-    assert task.state in {"submitted", "working"}, "the stream has ended, and the task has not"
-    ask(person, CancelTask(id=task.id))
-    return seen
+    return interrupted(person, jsonrpc(request, agent="waits"), meanwhile)
 
 
 def test_a_stream_ends_when_its_key_is_revoked(owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
