@@ -207,6 +207,7 @@ class Connection(Answering):
         super().on_message_begin()
         self.reading_head = self.reading_message = True
         self.is_large = False
+        self.codings: list[bytes] = []
         self.head = self.unreported = self.hosts = self.tiny = 0
         if self.head_since is None:
             # A head behind another request in the same data. data_received() set no time for it.
@@ -236,12 +237,14 @@ class Connection(Answering):
             self.expect_100_continue = True
         elif name == b"content-length":
             self.is_large = len(value) >= LARGE_DIGITS
+        elif name == b"transfer-encoding":
+            self.codings += [coding.strip() for coding in value.lower().split(b",")]
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.reading_head, self.head_since = False, None
         self.head = self.unreported = 0
-        if self.hosts != 1 or self.pipeline or self.parser.get_http_version() != "1.1":
+        if self.hosts != 1 or self.pipeline or self.codings or self.parser.get_http_version() != "1.1":
             self._check_head()
         if self.parser.should_upgrade():
             self._check_offer()
@@ -264,6 +267,12 @@ class Connection(Answering):
             if any(name == b"transfer-encoding" for name, _ in self.headers):
                 raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding (RFC 9112, 6.1).")
             self.expect_100_continue = False  # A client of HTTP/1.0 would take it for the answer (RFC 9110, 10.1.1).
+        if len(self.codings) > 1 and self.codings[-1] == b"chunked":  # The parser refuses those that end otherwise.
+            raise Refused(
+                HTTPStatus.NOT_IMPLEMENTED,
+                "This server knows no transfer coding but chunked (RFC 9112, 6.1). To compress a body, name its "
+                "coding in Content-Encoding.",
+            )
         if len(self.pipeline) >= MAX_PIPELINE:
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
 

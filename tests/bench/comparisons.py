@@ -22,7 +22,7 @@ SHORTER = 6
 """The divisor of the time of a turn of such processes, because there are STARTS times as many turns."""
 IDS = 200
 PLENTY = "1000000000"
-WRONG_KEYS, WRONG_TOKENS, WRONG_OPERATORS = 2_500, 1_000, 150
+WRONG_KEYS, WRONG_TOKENS, WRONG_OPERATOR_TOKENS = 2_500, 1_000, 150
 """Wrong keys, wrong tokens, and wrong tokens of operators, a second."""
 MANY = 5_000
 """Addresses of a flood, each of which stays below its limit of wrong keys."""
@@ -131,8 +131,8 @@ def floods(deployment: Deployment, seconds: float) -> Iterator[Line]:
     yield from _beside(deployment, seconds, keys, f"{WRONG_KEYS} wrong keys a second of one address")
     keys = keys._replace(addresses=MANY)
     yield from _beside(deployment, seconds, keys, f"{WRONG_KEYS} wrong keys a second of many addresses")
-    pages = Flood(WRONG_OPERATORS, "tdo_guess-", addresses=MANY, path="/api/v1/tasks/")
-    yield from _beside(deployment, seconds, pages, f"{WRONG_OPERATORS} wrong tokens of operators a second")
+    pages = Flood(WRONG_OPERATOR_TOKENS, "tdo_guess-", addresses=MANY, path="/api/v1/tasks/")
+    yield from _beside(deployment, seconds, pages, f"{WRONG_OPERATOR_TOKENS} wrong tokens of operators a second")
     with local_issuer() as issuer:
         rules = orjson.dumps({issuer.url: {"audience": AUDIENCE}}).decode()
         verifying = PROXIED | INSIDE | {"A2A_SCHEMES": "bearer,oidc", "A2A_ISSUERS": rules}

@@ -15,7 +15,7 @@ from tasks_app.batches.rows import take_turns
 from tasks_app.models import Batch
 from tasks_app.operations.batch_keeper import Keeper
 from tasks_app.operations.batch_steps import advance
-from tests.conftest import PATIENCE, Person, until
+from tests.conftest import Person, until
 from tests.operations.asking import ask, message, shown
 
 
@@ -46,7 +46,7 @@ def results(task: Task) -> list[Any]:
     return [part.data for part in artifact.parts]
 
 
-def keep_until(is_done: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
+def keep_until(is_done: Callable[[], object], what: str) -> None:
     """Have a keeper at work in a thread until something is done."""
     keeper, is_over = Keeper(), Event()
 
@@ -58,6 +58,6 @@ def keep_until(is_done: Callable[[], object], what: str, seconds: float = PATIEN
     with ThreadPoolExecutor(1) as threads:
         threads.submit(asyncio.run, keep())
         try:
-            until(is_done, what, seconds)
+            until(is_done, what)
         finally:
             is_over.set()

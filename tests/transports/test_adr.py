@@ -225,7 +225,6 @@ def test_a_call_beyond_the_latency_is_a_timeout_and_its_task_goes_on(
 
 
 @needs_row_locks
-@pytest.mark.requirement("ADR-18")
 @pytest.mark.usefixtures("new_sessions")
 @pytest.mark.parametrize(
     ("place", "status"), [("reserve", 503), ("settle", 200)], ids=["before the agent runs", "as its task is stored"]

@@ -251,6 +251,23 @@ def test_a_head_that_can_be_read_in_two_ways_is_refused(server: Server, start: b
         assert status(received(connection)) == 400
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (["Transfer-Encoding: gzip, chunked"], 501),
+        (["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"], 501),
+        (["Transfer-Encoding: chunked, chunked"], 400),
+        (["Transfer-Encoding: gzip"], 400),
+        (["Transfer-Encoding: chunked, gzip"], 400),
+    ],
+    ids=["coded chunks", "in two headers", "chunks of chunks", "no chunks", "coded around chunks"],
+)
+def test_a_body_in_a_transfer_coding_is_refused(server: Server, fields: list[str], expected: int) -> None:
+    with wire(server) as connection:
+        connection.sendall(head("POST /jsonrpc HTTP/1.1", *fields) + b"2\r\n{}\r\n0\r\n\r\n")
+        assert status(received(connection)) == expected
+
+
 def test_http_1_0_without_a_host_is_served(server: Server) -> None:
     with wire(server) as connection:
         connection.sendall(head("GET /healthz HTTP/1.0"))
