@@ -12,8 +12,8 @@ from a2a.errors import Unavailable
 from tasks_app.transports.http import Refusal
 
 PAGES = 4
-"""Pages that are made at the same time. Beside sixteen at work, a call waits for the interpreter four times as long as
-beside four, and no more pages are made."""
+"""Pages that are made at the same time. With sixteen at work as many are made in a second as with four, and a call
+waits four times as long for the interpreter."""
 WAITING, WAITING_SECONDS = 256, 10.0
 """Pages that wait to be made, and how long. Those beyond them, and those that are not begun in time, are refused."""
 OF_ADDRESS = 32

@@ -199,8 +199,8 @@ class SharedLane(Lane):
     not wait for the end of a long read.
 
     An owner who has more reads waiting would take the processors from the small calls of all others. While there are
-    such calls, an owner has one thread, which rests after each read of an owner with more of them. The database takes a
-    processor for each read at the same time, and has small calls wait for it.
+    such calls, an owner has one thread, and that rests after each read while more reads of the owner wait. The database
+    takes a processor for each read at the same time, and has small calls wait for it.
     """
 
     def __init__(self, *arguments: Any, most: int, most_of_owner: int) -> None:

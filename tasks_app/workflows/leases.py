@@ -50,9 +50,12 @@ def put_off(workflow_id: str, seconds: float) -> None:
 
 
 def put_off_owner(owner_id: int, seconds: float, steps: Sequence[Workflow] = ()) -> None:
-    """Have the next tasks of all executions of an owner wait for that time, also in steps that this process has taken
-    for longer, and not begun. A row that another transaction has locked keeps its time, and so does any other that is
-    due later: a process may be at work on it."""
+    """Have the next tasks of all executions of an owner wait for that time.
+
+    `steps` are executions that this process has taken and not begun. They wait for no longer, although their leases
+    may end later. Any other row that is due later keeps its time, because a process may be at work on it, and so does a
+    row that another transaction has locked.
+    """
     due_at = clock.shared() + timedelta(seconds=seconds)
     own = {row.pk: row.due_at for row in steps}
     with transaction.atomic():
