@@ -189,8 +189,7 @@ def test_a_reader_that_leaves_ends_the_program_of_the_page_quietly(server: Serve
     environment = os.environ | {"KEY": server.owner, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
-        assert process.stdout.read(7) == b"A small"
-        process.stdout.close()
+        process.stdout.close()  # Before it has anything to print, so that its first text meets a closed pipe.
         assert ended(process) == (UNREAD, b"")
 
 

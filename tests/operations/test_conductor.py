@@ -71,11 +71,11 @@ def test_an_owner_is_put_off_but_no_step_that_a_process_is_at_work_on(owner: Per
     assert due_at["idle"] is None
 
 
-@pytest.mark.parametrize(("rate", "longest"), [(Rate(600, 10), 1), (Rate(1, 10), 5)], ids=["a second", "minutes"])
+@pytest.mark.parametrize(("rate", "longest"), [(Rate(60, 10), 10), (Rate(1, 10), 20)], ids=["seconds", "minutes"])
 def test_executions_of_a_limited_owner_wait_no_longer_than_the_limit_or_a_round(
     owner: Person, service: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, rate: Rate, longest: float
 ) -> None:
-    settings.A2A_SWEEP_SECONDS = 5
+    settings.A2A_SWEEP_SECONDS, settings.A2A_LEASE_SECONDS = 20, 40
     for name in "abc":
         ask(owner, ExecuteWorkflow(workflow=name, phase=PHASES[0], message=message()))
     monkeypatch.setitem(limits.rules, ("caller", owner.caller.owner_id), rate)

@@ -33,9 +33,11 @@ def interrupted(
         async with asyncio.timeout(PATIENCE):
             return seen + [chunk async for chunk in chunks]
 
-    seen = asyncio.run(whole())
+    try:
+        seen = asyncio.run(whole())
+    finally:
+        readers.draining = False
     task = Task.objects.get()
     assert task.state in {"submitted", "working"}, "the stream has ended, and the task has not"
-    readers.draining = False
     ask(person, CancelTask(id=task.id))
     return seen
