@@ -112,9 +112,11 @@ class Client(SystemCalls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            await self.leave_streams()
-        await self.close()
+        try:
+            if error is not None:
+                await self.leave_streams()
+        finally:
+            await self.close()
 
     async def leave_streams(self) -> None:
         """Leave all streams. Their tasks continue.
