@@ -77,6 +77,9 @@ class CreateAdvanced(Create, kw_only=True):
 def _lend(items: Sequence[Lend]) -> list[int]:
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
+        # All budgets are locked in the order of their ids. Groups that lock theirs in different orders would wait for
+        # one another, each until its wait is refused.
+        balances(cursor, {id for item in items for id in item.charge.budgets})
         return [_lend_one(cursor, item.charge) for item in items]
 
 
