@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from tasks_app.callers.wrong_values import WrongValue
-from tasks_app.database.errors import CANNOT_NOW, MAY_PASS, RETRY_SECONDS, log_failure
+from tasks_app.database.errors import CANNOT_NOW, RETRY_SECONDS, log_failure, may_pass
 from tasks_app.operators.refusals import sentence_of
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
         error = exceptions.NotFound("There is no such row, or it was removed, or deleted because of its age.")
     elif isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied(str(error) or None)
-    elif isinstance(error, MAY_PASS):
+    elif may_pass(error):
         log_failure(log, "%s %s failed", context["request"].method, context["request"].path)
         error = DatabaseAway()
     if not isinstance(error, APIException):

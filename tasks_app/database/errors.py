@@ -20,6 +20,15 @@ RETRY_SECONDS = 2
 CANNOT_NOW = "The database cannot do this now."
 
 
+def may_pass(error: BaseException | None) -> bool:
+    """Return whether the same call may succeed soon after the error.
+
+    psycopg has two such errors among its internal ones: that of a session that takes no writes, and that of one that
+    the server ended because its transaction stalled.
+    """
+    return isinstance(error, MAY_PASS) or (isinstance(error, InternalError) and is_spent(error))
+
+
 class Busy(Unavailable, OperationalError, twin=True):
     """The database did not do the work in time. Callers may come again. For work of our own it is an OperationalError,
     as of a database that is away."""

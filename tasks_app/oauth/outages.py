@@ -5,9 +5,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.db import InternalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from tasks_app.database.errors import MAY_PASS, RETRY_SECONDS, log_failure
+from tasks_app.database.errors import MAY_PASS, RETRY_SECONDS, log_failure, may_pass
 
 log = logging.getLogger(__name__)
 BODY = {
@@ -24,7 +25,9 @@ def answer_outages(view: View) -> View:
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
-        except MAY_PASS:
+        except (*MAY_PASS, InternalError) as error:
+            if not may_pass(error):
+                raise
             log_failure(log, "%s %s failed", request.method, request.path)
             headers = {"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
             return JsonResponse(BODY, status=503, headers=headers)

@@ -11,7 +11,7 @@ from django.views.defaults import bad_request, page_not_found, server_error
 from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
 from tasks_app import __version__
-from tasks_app.database.errors import CANNOT_NOW, MAY_PASS, RETRY_SECONDS, log_failure
+from tasks_app.database.errors import CANNOT_NOW, RETRY_SECONDS, log_failure, may_pass
 from tasks_app.process.health import loads, reports
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def fail(request: HttpRequest) -> HttpResponse:
 
     Django calls this while it handles the error.
     """
-    if not isinstance(sys.exception(), MAY_PASS):
+    if not may_pass(sys.exception()):
         return server_error(request)
     log_failure(log, "%s %s failed", request.method, request.path)
     response = HttpResponse(
