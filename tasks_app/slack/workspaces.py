@@ -177,6 +177,7 @@ def map_user(
         owner, former = find_or_make(tenant, principal), row.users.filter(user_id=user_id)
         if former.exists() and not within.limit(former).exists():
             raise WrongValue("user", f"the user {user_id} has a caller of a tenant that is not one of yours")
+        _record_ends(former.exclude(principal__tenant__in=(owner.tenant_id, row.principal.tenant_id)), operator)
         user, _ = SlackUser.objects.update_or_create(workspace=row, user_id=user_id, defaults={"principal": owner})
         named = {"principal": principal, "tenant": tenant}
         if owner.tenant_id == row.principal.tenant_id:
@@ -190,10 +191,19 @@ def unmap_user(row: SlackWorkspace, user_id: str, operator: Operator, within: Re
     """Give the questions of a user the caller of the workspace again. Return false if they had it, or have a caller of
     a tenant beyond the reach."""
     with transaction.atomic():
-        gone, _ = within.limit(row.users.filter(user_id=user_id)).delete()
+        users = within.limit(row.users.filter(user_id=user_id))
+        _record_ends(users.exclude(principal__tenant=row.principal.tenant_id), operator)
+        gone, _ = users.delete()
         if gone:
             record_acts(operator, "unmap", Change(row, {"user": user_id}, {}))
     return bool(gone)
+
+
+def _record_ends(users: QuerySet[SlackUser], operator: Operator) -> None:
+    """Record in the tenant of each user's caller that the user has another one from now on."""
+    for user in users.select_for_update(of=("self",), no_key=True).select_related("principal__tenant"):
+        named = {"principal": user.principal.name, "tenant": user.principal.tenant.name}
+        record_acts(operator, "unmap", Change(user, named, {}))
 
 
 def users_of(row: SlackWorkspace, within: Reach = EVERYTHING) -> QuerySet[SlackUser]:

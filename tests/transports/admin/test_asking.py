@@ -175,6 +175,16 @@ def test_a_workspace_of_another_tenant_gets_no_user(olga: Principal) -> None:
     assert not SlackUser.objects.exists()
 
 
+def test_the_tenant_of_a_users_caller_has_acts_of_its_own_about_the_user(olga: Principal) -> None:
+    workspace, everywhere = add_workspace(tenant="acme"), browser(operator(ADMINISTRATOR))
+    for verb in ("map_user", "unmap_user", "map_user"):
+        values = {"user": MAPPING["user"]} if verb == "unmap_user" else MAPPING | {"tenant": "elsewhere"}
+        do(everywhere, WORKSPACES, verb, workspace.pk, **values)
+    do(everywhere, WORKSPACES, "map_user", workspace.pk, **MAPPING)
+    rows = Act.objects.filter(kind="Slack user").order_by("pk").values_list("verb", "tenant__name")
+    assert list(rows) == [("map", "elsewhere"), ("unmap", "elsewhere")] * 2
+
+
 def test_operators_of_a_workspace_see_no_user_with_a_caller_of_another_tenant(olga: Principal) -> None:
     workspace, everywhere = add_workspace(tenant="acme"), browser(operator(ADMINISTRATOR))
     for values in (MAPPING, MAPPING | {"user": "U0FOREIGN", "principal": "secret-person", "tenant": "elsewhere"}):
