@@ -3,9 +3,9 @@
 Each lane (lanes.py) has database connections of its own: `write`; `read`; `slow` for rare or long reads, and `large`
 for tasks of many bytes, where owners take turns; `bodies` for bodies of deliveries; `files` for stored bytes, which a
 slow disk may delay; `retention` for deleting old rows; `sums` for what owners have stored; `health`, so that checks of
-the service wait for no caller. While a lane is busy, items of one class collect, and are then done together. Any
-thread may use it: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The class of an item (work.py) says
-where and how it is done.
+the service and look-ups of operators' tokens wait for no caller. While a lane is busy, items of one class collect, and
+are then done together. Any thread may use it: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The
+class of an item (work.py) says where and how it is done.
 This room knows no table's meaning.
 """
 
