@@ -17,7 +17,7 @@ from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.charged import Release, by_budgets, orphan_rows
 from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
-from tasks_app.limits.budgets import Charge, balances, reserve, settle, wait_briefly
+from tasks_app.limits.budgets import Balance, Charge, balances, reserve, settle, wait_briefly
 from tasks_app.limits.draws import Draw, charge_drawn, draw_postgres, draw_sqlite
 
 SHARE = 16
@@ -79,16 +79,19 @@ def _lend(items: Sequence[Lend]) -> list[int]:
         wait_briefly(cursor)
         # All budgets are locked in the order of their ids. Groups that lock theirs in different orders would wait for
         # one another, each until its wait is refused.
-        balances(cursor, {id for item in items for id in item.charge.budgets})
-        return [_lend_one(cursor, item.charge) for item in items]
+        locked = balances(cursor, {id for item in items for id in item.charge.budgets})
+        left = {balance.id: balance for balance in locked}
+        return [_lend_one(cursor, item.charge, left) for item in items]
 
 
-def _lend_one(cursor: Any, charge: Charge) -> int:
-    left = balances(cursor, charge.budgets)
-    amount = min((balance.left for balance in left), default=0) // SHARE
-    is_lent = len(left) == len(charge.budgets) and all(balance.left * 2 >= balance.amount for balance in left)
+def _lend_one(cursor: Any, charge: Charge, left: dict[int, Balance]) -> int:
+    """Make one advance, and take its amount off what is left."""
+    own = [left[id] for id in charge.budgets if id in left]
+    amount = min((balance.left for balance in own), default=0) // SHARE
+    is_lent = len(own) == len(charge.budgets) and all(balance.left * 2 >= balance.amount for balance in own)
     if not is_lent or amount < charge.least:
         return 0
+    left.update({balance.id: balance._replace(left=balance.left - amount) for balance in own})
     reserve(cursor, dict.fromkeys(sorted(charge.budgets), amount))
     RESERVATIONS.write(cursor, orphan_rows(charge, charge.budgets, amount))
     return amount

@@ -10,7 +10,7 @@ from time import monotonic
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errands import insist
 from tasks_app.database.rows import KeyRow
-from tasks_app.event_log import ORPHAN_AFTER, ChargeDrawn, EndAdvance, FindKeyLast, KeyTarget, Lend, late_cost
+from tasks_app.event_log import ORPHAN_AFTER, ChargeDrawn, EndAdvance, FindKeyLast, KeyTarget, Lend, Release, late_cost
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
 
@@ -22,16 +22,28 @@ CALLS = 16
 MAX_WISHES = 10_000
 
 
+def give_back(kind: type[Release], charge: Charge, spent: int, since: float) -> None:
+    """End a reservation or an advance that was made at a time of the monotonic clock, and charge its cost.
+
+    After some time a sweep has given it back as that of a dead process, or will. Then its end would charge nothing, and
+    the cost is charged as a late one.
+    """
+    if spent and monotonic() - since > ORPHAN_AFTER.total_seconds() / 2:
+        insist(late_cost(charge.task_id, spent, charge.budgets))
+        spent = 0
+    insist(kind(charge=charge, spent=spent))
+
+
 class Advance:
     """Money that is reserved for calls to come. It is used on one loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, charge: Charge, amount: int, ends: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, charge: Charge, amount: int, since: float) -> None:
         self.loop = loop
         self.id = charge.task_id
         self.budgets = charge.budgets
         self.left = amount
         """Millionths of a dollar that no call has taken."""
-        self.ends = ends
+        self.since, self.ends = since, since + SECONDS
         self.calls = 0
         """Calls under way that draw on it."""
         self.spent = 0
@@ -79,14 +91,8 @@ class Advance:
             self._give_back()
 
     def _give_back(self) -> None:
-        if not self.is_over or self.calls:
-            return
-        spent = self.spent
-        if spent and monotonic() > self.ends + ORPHAN_AFTER.total_seconds() / 2:
-            # A sweep has given the advance back as that of a dead process, or will. Then its end charges nothing.
-            insist(late_cost(self.id, spent, self.budgets))
-            spent = 0
-        insist(EndAdvance(charge=self._charge, spent=spent))
+        if self.is_over and not self.calls:
+            give_back(EndAdvance, self._charge, self.spent, self.since)
 
     @property
     def _charge(self) -> Charge:
@@ -143,7 +149,7 @@ class Advances:
         if (error := future.exception()) is not None:
             log.info("no advance of budgets %s: %s", charge.budgets, error)
         elif isinstance(amount := future.result(), int) and amount:
-            advance = Advance(loop, charge, amount, since + SECONDS)
+            advance = Advance(loop, charge, amount, since)
             try:
                 loop.call_soon_threadsafe(self._begin, loop, advance)
             except RuntimeError:

@@ -23,7 +23,7 @@ from tasks_app.callers.scopes import WRITE_WEBHOOKS
 from tasks_app.database.errands import insist
 from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import ORPHAN_AFTER, FindKey, KeyTarget, Release, Reserve, late_cost
+from tasks_app.event_log import FindKey, KeyTarget, Release, Reserve
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
@@ -33,7 +33,7 @@ from tasks_app.limits.quotas import quota
 from tasks_app.memory.entries import holder_for
 from tasks_app.memory.runs import RunMemory
 from tasks_app.operations.admission import charge
-from tasks_app.operations.advances import Advance, advances
+from tasks_app.operations.advances import Advance, advances, give_back
 from tasks_app.operations.attachments import check_references, store_files
 from tasks_app.operations.capabilities import PUSH
 from tasks_app.operations.choose_agent import choose_agent
@@ -128,21 +128,11 @@ async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | Key
         outcome = await _run_quickly(plan)
     except BaseException:
         # The agent may go on. Until its end its cost is not known.
-        when_over(plan.run, lambda: _release(plan, reservation, monotonic() - since))
+        when_over(plan.run, lambda: give_back(Release, reservation, plan.final_cost(), since))
         raise
     if isinstance(outcome, KeyTarget):
-        _release(plan, reservation, monotonic() - since)
+        give_back(Release, reservation, plan.final_cost(), since)
     return outcome
-
-
-def _release(plan: Plan, reservation: Charge, seconds: float) -> None:
-    """Settle the reservation of a call that has stored no task, so many seconds after it was made."""
-    spent = plan.final_cost()
-    if seconds > ORPHAN_AFTER.total_seconds() / 2 and spent:
-        # The reservation is given back as that of a call that died, or will be. Then it charges nothing.
-        insist(late_cost(reservation.task_id, spent, reservation.budgets))
-        spent = 0
-    insist(Release(charge=reservation, spent=spent))
 
 
 async def _run_with_advance(plan: Plan, reservation: Charge, advance: Advance) -> Answer | KeyTarget:

@@ -264,7 +264,7 @@ class Connection(Answering):
         if self.hosts != 1 and (version == "1.1" or self.hosts):
             raise Refused(HTTPStatus.BAD_REQUEST, "A request of HTTP/1.1 must have one Host header (RFC 9112, 3.2).")
         if version == "1.0":
-            if any(name == b"transfer-encoding" for name, _ in self.headers):
+            if self.codings:
                 raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding (RFC 9112, 6.1).")
             self.expect_100_continue = False  # A client of HTTP/1.0 would take it for the answer (RFC 9110, 10.1.1).
         if len(self.codings) > 1 and self.codings[-1] == b"chunked":  # The parser refuses those that end otherwise.

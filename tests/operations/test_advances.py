@@ -133,7 +133,7 @@ def test_a_call_that_stores_no_task_is_charged_when_its_advance_ends(
     assert isinstance(send_all(owner, "fail")[0], Unavailable)
     if is_late:
         # It ended minutes after its beginning, and a sweep has given the advance back.
-        next(iter(advances.current.values())).ends -= 2 * ORPHAN_AFTER.total_seconds() + 2 * PATIENCE
+        next(iter(advances.current.values())).since -= 2 * ORPHAN_AFTER.total_seconds()
         hand.on(minutes=3)
         assert release_orphans() == 1
     end()
