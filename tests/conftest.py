@@ -27,8 +27,10 @@ from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
 from tasks_app import clock
+from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import access
 from tasks_app.callers.access import Caller
+from tasks_app.callers.last_use import last_uses
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
@@ -193,6 +195,13 @@ def no_strangers() -> None:
     strangers.failures.clear()
     strangers.calls.clear()
     tally.waiting, tally.totals, tally.loop = {}, {}, None
+
+
+@pytest.fixture(autouse=True)
+def no_counts() -> None:
+    """Forget the counts of earlier tests that nothing has stored: this test would store them among its own."""
+    refused_calls._tallies.clear()
+    last_uses._times.clear()
 
 
 @pytest.fixture(autouse=True)
