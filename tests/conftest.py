@@ -198,18 +198,12 @@ def no_strangers() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_counts() -> None:
-    """Forget the counts of earlier tests that nothing has stored: this test would store them among its own."""
-    refused_calls._tallies.clear()
-    last_uses._times.clear()
-
-
-@pytest.fixture(autouse=True)
 def no_records() -> None:
-    """Forget calls of earlier tests whose loop ended before they were handed to the write lane: this test would write
-    them among its own."""
+    """Forget calls of earlier tests, and counts, that nothing has stored: this test would store them among its own."""
     recorder.queue.clear()
     recorder.loop = None
+    refused_calls._tallies.clear()
+    last_uses._times.clear()
 
 
 @pytest.fixture(autouse=True)
