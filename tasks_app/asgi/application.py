@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
 
 from a2a.errors import Unavailable
-from tasks_app.asgi.handler import send_refusal
-from tasks_app.asgi.places import OF_ADDRESS, TOKENS_OF_ADDRESS, WAITING, Places
+from tasks_app.asgi.handler import send_refusal, wait_for_disconnect
+from tasks_app.asgi.places import OF_ADDRESS, TOKENS_OF_ADDRESS, WAITING, Departure, Places
 from tasks_app.callers.paths import is_lean, is_oauth, is_static
 from tasks_app.callers.peers import origin_in
 from tasks_app.limits.rate_limits import limits
@@ -73,7 +74,7 @@ class Http:
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            with await self._take_place(scope) as page.place:
+            with await self._take_place(scope, partial(wait_for_disconnect, receive)) as page.place:
                 await self.stock(scope, _replay(body, receive), page)
         except Gone:
             return
@@ -92,17 +93,17 @@ class Http:
         finally:
             intake.release()
 
-    async def _take_place(self, scope: dict[str, Any]) -> ExitStack:
-        """Return a place for a page. Raises Refusal.
+    async def _take_place(self, scope: dict[str, Any], departure: Departure) -> ExitStack:
+        """Return a place for a page. Raises Refusal, and Gone if the client leaves before there is one.
 
         Programs get tokens also while slow pages of operators, or logins of strangers, take all other places. So do
         browsers get static files. They ask for two dozen at once for each page, of several tabs over one connection of
         HTTP/2, and no browser comes again for a file that was refused. So these have no limit by address.
         """
         if is_static(scope["path"]):
-            return await self.static_places.take("")
+            return await self.static_places.take("", departure)
         places = self.oauth_places if is_oauth(scope["path"]) else self.places
-        return await places.take(origin_in(meta_of(scope)))
+        return await places.take(origin_in(meta_of(scope)), departure)
 
 
 class Page:

@@ -85,7 +85,7 @@ class LeanHandler(ASGIHandler):
             body = await intake.read()
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
-            request.departure = partial(_wait_for_disconnect, receive)  # For views that wait.
+            request.departure = partial(wait_for_disconnect, receive)  # For views that wait.
             response = await self._middleware_chain(request)
         except Gone:
             return
@@ -231,7 +231,7 @@ def _release(response: HttpResponseBase) -> None:
 async def _send_stream(response: StreamingHttpResponse, scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Send chunks until the generator ends or the client leaves. In both cases the generator is closed at once."""
     sending = asyncio.ensure_future(_send_chunks(response, scope, send))
-    leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
+    leaving = asyncio.ensure_future(wait_for_disconnect(receive))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -260,6 +260,7 @@ async def _send_chunks(response: StreamingHttpResponse, scope: dict[str, Any], s
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _wait_for_disconnect(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Return when the client of a request, whose body was read, has left."""
     while (await receive())["type"] != "http.disconnect":
         pass

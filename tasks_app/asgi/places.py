@@ -6,10 +6,15 @@ take all that the database has, and so many threads at work that calls wait for 
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 
 from a2a.errors import Unavailable
+from tasks_app.transports.bodies import Gone
 from tasks_app.transports.http import Refusal
+
+Departure = Callable[[], Awaitable[None]]
+"""Ends when the client leaves."""
 
 PAGES = 4
 """Pages that are made at the same time. With sixteen at work as many are made in a second as with four, and a call
@@ -32,11 +37,11 @@ class Places:
         self.waiting: Counter[str] = Counter()
         """The pages that wait, by the address that asks for them."""
 
-    async def take(self, address: str) -> ExitStack:
+    async def take(self, address: str, departure: Departure) -> ExitStack:
         """Return a place, which close() gives back. The address is that for limits of strangers, empty for none.
 
         Raises Refusal: 503, if too many pages wait for one, also of this address alone, or if this one waits for too
-        long, as when the database hangs.
+        long, as when the database hangs. Raises Gone if the client leaves before.
         """
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self.loop, self.free, self.waiting = loop, asyncio.Semaphore(PAGES), Counter()
@@ -44,15 +49,29 @@ class Places:
             raise _busy()
         self.waiting[address] += 1
         try:
-            async with asyncio.timeout(WAITING_SECONDS):
-                await self.free.acquire()
-        except TimeoutError:
-            raise _busy() from None
+            await self._wait(departure)
         finally:
             self._end_wait(address)
         place = ExitStack()
         place.callback(self.free.release)
         return place
+
+    async def _wait(self, departure: Departure) -> None:
+        """Wait until a place is free, and take it. Raises Refusal and Gone."""
+        if not self.free.locked():
+            await self.free.acquire()
+            return
+        waiting, leaving = asyncio.ensure_future(self.free.acquire()), asyncio.ensure_future(departure())
+        try:
+            await asyncio.wait({waiting, leaving}, timeout=WAITING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise Gone if leaving.done() else _busy()
+        except BaseException:
+            if not waiting.cancel():
+                self.free.release()
+            raise
+        finally:
+            leaving.cancel()
 
     def _end_wait(self, address: str) -> None:
         self.waiting[address] -= 1

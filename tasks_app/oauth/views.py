@@ -3,9 +3,10 @@
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, TooManyFieldsSent
 from django.forms import CharField, HiddenInput
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
@@ -125,16 +126,16 @@ def may_approve(request: HttpRequest) -> bool:
 @csrf_exempt
 def token(request: HttpRequest) -> HttpResponse:
     """Answer with tokens for a secret, a code or a refresh token (RFC 6749, 3.2)."""
-    if name := find_repeated(request.POST):
-        return _refuse_repeated(name)
+    if refusal := _refuse_form(request):
+        return refusal
     return _challenge(Token.as_view()(request))
 
 
 @csrf_exempt
 def revoke(request: HttpRequest) -> HttpResponse:
     """Revoke a token of the client, with all tokens of its family (RFC 7009)."""
-    if name := find_repeated(request.POST):
-        return _refuse_repeated(name)
+    if refusal := _refuse_form(request):
+        return refusal
     return _challenge(RevokeTokenView.as_view()(request))
 
 
@@ -149,8 +150,8 @@ def introspect(request: HttpRequest) -> HttpResponse:
     if request.META.get("QUERY_STRING"):
         # oauthlib reads secrets there, too, and servers log addresses. Its own endpoints refuse them (RFC 6749, 2.3.1).
         return _refuse("Parameters belong in the body, and not in the address.")
-    if name := find_repeated(request.POST):
-        return _refuse_repeated(name)
+    if refusal := _refuse_form(request):
+        return refusal
     core = Token.get_oauthlib_core()
     client = _authenticate(core, request)
     if client is None:
@@ -169,8 +170,13 @@ def _refuse(sentence: str) -> JsonResponse:
     return JsonResponse({"error": "invalid_request", "error_description": sentence}, status=400)
 
 
-def _refuse_repeated(name: str) -> JsonResponse:
-    return _refuse(f"The parameter {name} is given more than once.")
+def _refuse_form(request: HttpRequest) -> JsonResponse | None:
+    """Return the refusal of a form with too many fields, or with one twice (RFC 6749, 3.2); None for any other."""
+    try:
+        name = find_repeated(request.POST)
+    except TooManyFieldsSent:
+        return _refuse(f"The form has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS} fields.")
+    return _refuse(f"The parameter {name} is given more than once.") if name else None
 
 
 def _authenticate(core: Core, request: HttpRequest) -> OAuthClient | None:

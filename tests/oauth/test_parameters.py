@@ -39,6 +39,15 @@ def test_a_form_with_a_parameter_twice_is_refused(site: Site, path: str, form: s
     assert refused(answer) == (400, "invalid_request")
 
 
+@pytest.mark.parametrize("path", ["token", "revoke", "introspect"])
+def test_a_form_with_too_many_fields_is_refused_in_json(site: Site, path: str) -> None:
+    robot = site.programs["robot"]
+    form = "&".join(f"f{number}=x" for number in range(1001))
+    answer = post(f"{site.url}/oauth2/{path}", content=form, headers=FORM, auth=(robot.id, robot.secret))
+    assert refused(answer) == (400, "invalid_request")
+    assert answer.json()["error_description"] == "The form has more than 1000 fields."
+
+
 def test_several_resources_are_no_repetition(site: Site) -> None:
     robot = site.programs["robot"]
     form = f"grant_type=client_credentials&resource={site.url}&resource={site.url}/agents/echo"

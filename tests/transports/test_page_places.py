@@ -97,6 +97,39 @@ async def test_a_page_that_waits_for_too_long_is_refused(pages: Pages, monkeypat
     assert [answer.status_code for answer in await asyncio.gather(*asked, ask(http))] == [200] * (PAGES + 1)
 
 
+async def test_a_client_that_leaves_while_its_page_waits_leaves_its_place_to_others(pages: Pages) -> None:
+    http, leaves, sent = Http(pages, pages), asyncio.Event(), []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def wait_for_page() -> None:
+        parts = [{"type": "http.request", "body": b"", "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if parts:
+                return parts.pop()
+            await leaves.wait()
+            return {"type": "http.disconnect"}
+
+        scope = {"type": "http", "method": "GET", "path": "/admin/login/", "headers": [], "client": ("203.0.113.1", 1)}
+        await http(scope, receive, send)
+
+    asked = [asyncio.ensure_future(ask(http)) for _ in range(PAGES)]
+    await begin(pages, PAGES)
+    left = [asyncio.ensure_future(wait_for_page()) for _ in range(OF_ADDRESS)]
+    await begin(pages, PAGES)
+    assert http.places.waiting.total() == OF_ADDRESS
+    assert (await ask(http)).status_code == 503
+    leaves.set()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*left)
+    assert (sent, pages.begun, http.places.waiting.total()) == ([], PAGES, 0)
+    asked.append(asyncio.ensure_future(ask(http)))
+    pages.may_end.set()
+    assert [answer.status_code for answer in await asyncio.gather(*asked)] == [200] * (PAGES + 1)
+
+
 async def test_tokens_are_given_while_all_other_pages_are_slow(pages: Pages) -> None:
     http = Http(pages, pages)
     asked = [asyncio.ensure_future(ask(http)) for _ in range(2 * PAGES)]
