@@ -152,15 +152,25 @@ def test_owners_who_give_nothing_back_leave_some_bytes_to_the_next(account: Acco
     assert list(amounts.values()) == [100, 100, 100, 50, 25, 12, 6, 3]
 
 
-def test_a_holding_shrinks_and_is_given_back_once(account: Account) -> None:
-    held = account.hold(1, "bodies", 1_000)
-    held.shrink(300)
-    held.shrink(400)
-    assert (account.amounts["bodies", 1], account.totals["bodies"]) == (300, 300)
+def test_a_holding_is_measured_and_is_given_back_once(account: Account, settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES = 1_000
+    held = account.hold(1, "bodies", 900)
+    for size, counted in ((300, 300), (400, 400), (1_001, 1_000)):
+        held.measure(size)
+        assert (account.amounts["bodies", 1], account.totals["bodies"]) == (counted, counted)
     held.release()
-    held.shrink(0)
+    held.measure(5)
     held.release()
     assert (account.amounts["bodies", 1], account.totals["bodies"]) == (0, 0)
+
+
+def test_an_owed_answer_beyond_the_share_of_its_owner_counts_whole(account: Account, settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES = 1_000
+    held = account.hold_owed(1, 3_000)
+    for size, counted in ((2_500, 2_500), (4_000, 2_500)):
+        held.measure(size)
+        assert account.amounts["bodies", 1] == counted
+    held.release()
 
 
 def test_an_old_count_refuses_nobody(account: Account, shift: Callable[[float], None]) -> None:

@@ -149,7 +149,7 @@ class Account:
         self.amounts[kind, owner_id] += amount
 
     def give(self, owner_id: Owner, kind: str, amount: int = 1) -> None:
-        """Give an amount back that take() added."""
+        """Give an amount back that take() added. A negative one is added, whatever the account has."""
         with self.lock:
             self.totals[kind] -= amount
             self.amounts[kind, owner_id] -= amount
@@ -257,11 +257,17 @@ class Holding:
             self.entry = None
             self.account.give(*entry)
 
-    def shrink(self, amount: int) -> None:
-        """Give back all but this amount."""
-        if self.entry is not None and (more := self.entry[2] - amount) > 0:
-            self.entry = (*self.entry[:2], amount)
-            self.account.give(*self.entry[:2], more)
+    def measure(self, size: int) -> None:
+        """Count the bytes of a body, now that they are known, in place of those that were expected.
+
+        Stored sizes are in characters, which have up to four bytes. A body that is larger than the share of its owner
+        still counts as the share.
+        """
+        if self.entry is not None:
+            owner_id, kind, before = self.entry
+            size = min(size, max(before, settings.A2A_OWNER_BODY_BYTES))
+            self.entry = (owner_id, kind, size)
+            self.account.give(owner_id, kind, before - size)
 
     def __del__(self) -> None:
         self.release()

@@ -60,7 +60,7 @@ def weigh(context: Context, size: int, *, is_owed: bool) -> Holding | None:
     if weight is None:
         owner_id = context.caller.owner_id
         return account.hold_owed(owner_id, size) if is_owed else account.hold_body(owner_id, size)
-    weight.shrink(size)
+    weight.measure(size)
     return weight
 
 

@@ -58,5 +58,5 @@ async def compress(
         response.content = await off_loop(_gzip, parts) if size > LARGE else _gzip(parts)
         response["Content-Encoding"] = "gzip"
         if holding:
-            holding.shrink(len(response.content))
+            holding.measure(len(response.content))
     return response

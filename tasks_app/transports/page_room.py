@@ -68,6 +68,11 @@ class PageRoom:
         except (RateLimited, Unavailable):
             return False
 
+    def measure(self, size: int) -> None:
+        """Count the bytes of the page, now that they are known, if it has taken room."""
+        if self.context.weight is not None:
+            self.context.weight.measure(size)
+
     def release(self) -> None:
         """Give back what the last page has taken: the client has it."""
         self.most = 0

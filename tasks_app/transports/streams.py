@@ -134,8 +134,12 @@ class Stream:
         async with readers.reader(first.id, first.context_id, first.seq) as reader:
             encode = partial(self._encode, first, first.seq)
             del first
-            yield await off_loop(encode) if size > LARGE else encode()
+            page = await off_loop(encode) if size > LARGE else encode()
             del encode
+            if self.weight is not None:
+                self.weight.measure(_size_of(page))
+            yield page
+            del page
             self._release(self.weight)
             self._refuse(refusal)
             if not self._ends(state):
@@ -206,6 +210,7 @@ class Stream:
                 page = [item for event in events for item in self._encode_row(event)]
                 del events  # They may be large, and the client slow.
                 if page:
+                    self.room.measure(_size_of(page))
                     yield page
                 self.room.release()
                 self.exchange.row.last_seq = seq
@@ -274,3 +279,8 @@ class Stream:
         if state is None:
             return False
         return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.stays)
+
+
+def _size_of(page: Page) -> int:
+    """Return the bytes of the events of a page."""
+    return sum(len(data) for _, data in page)

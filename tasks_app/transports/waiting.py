@@ -66,7 +66,7 @@ class LateAnswer:
                 raise TypeError("the exchange of a call that waits needs its encode, which handle() sets")
             payload = await off_loop(encode, result) if size_of(result) > LARGE else encode(result)
             if self.context.weight is not None:
-                self.context.weight.shrink(len(payload))
+                self.context.weight.measure(len(payload))
             exchange.end("result", payload)
         except asyncio.CancelledError:
             # A member of a batch over HTTP is refused when the server ends.

@@ -87,6 +87,16 @@ async def test_a_large_answer_to_a_change_counts_until_it_is_sent(owner: Person,
     assert (await answer(owner, "SendMessage", sending("2", "hello"))).status_code == 200
 
 
+@pytest.mark.parametrize("repeats", [10_000, 20_000], ids=["within the share", "beyond it"])
+async def test_a_large_answer_counts_bytes_and_not_characters(owner: Person, repeats: int) -> None:
+    sent = read(await answer(owner, "SendMessage", sending("1", "\N{GRINNING FACE}" * repeats)))
+    shown = await answer(owner, "GetTask", {"id": sent["result"]["task"]["id"]})
+    assert len(shown.content) > 8 * repeats
+    assert unsent(owner) == min(len(shown.content), SHARE)
+    read(shown)
+    assert unsent(owner) == 0
+
+
 async def test_a_message_that_is_sent_again_takes_its_answer_from_the_account(owner: Person, settings: Any) -> None:
     settings.A2A_OWNER_BODY_BYTES = 150_000  # for two of the answers, and not for three
     wish = sending("again", agent=ASYNC) | {"configuration": {"returnImmediately": True}}

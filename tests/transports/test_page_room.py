@@ -76,6 +76,16 @@ async def test_a_large_page_waits_until_others_of_its_caller_are_sent(owner: Per
     assert unsent(owner) == unsent(colleague) == 0
 
 
+async def test_a_page_counts_bytes_and_not_characters(owner: Person) -> None:
+    task = await asyncio.to_thread(sent, owner, "\N{GRINNING FACE}" * 20_000, "echo")
+    chunks = await followed(owner, task.id)
+    page = await anext(chunks)
+    assert SHARE > len(page) > 80_000
+    assert len(page) - 100 < unsent(owner) < len(page)
+    assert [chunk async for chunk in chunks] == []
+    assert unsent(owner) == 0
+
+
 async def test_small_events_go_on_in_small_pages_without_room(owner: Person) -> None:
     task = await written(owner, 10, 5_000)
     pages = [page async for page in await followed(owner, task)]
