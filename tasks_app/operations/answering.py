@@ -33,6 +33,7 @@ from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import DirectReply
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
+from tasks_app.operations.pauses import shorten
 from tasks_app.operations.repeat import find_sent
 from tasks_app.shared_streams.answers import Turn, attach, earlier_answer, put_off, transfer
 from tasks_app.shared_streams.log import Entry, append, publish
@@ -68,8 +69,7 @@ async def _call(turn: Turn) -> str | None:
         try:
             answer = await _send(turn, message_id, earlier)
         except (RateLimited, Unavailable) as error:
-            # A refusal may ask for a longer pause than a round, but how long is a guess, and one try costs little.
-            await ask(partial(put_off, turn.id, min(error.retry_after, settings.A2A_SWEEP_SECONDS)))
+            await ask(partial(put_off, turn.id, shorten(error.retry_after)))
             return None
         except Error as error:
             await _end(turn, (text_part(error.message),))

@@ -19,6 +19,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.event_log.rounds import TurnRounds
 from tasks_app.hints import DueRows, Reached
 from tasks_app.operations.batch_steps import advance, ask
+from tasks_app.operations.pauses import shorten
 
 log = logging.getLogger(__name__)
 AT_ONCE = 100
@@ -80,17 +81,17 @@ class Keeper(TurnRounds[Turn]):
                 self.followers.pop(task_id, None)
 
     async def _pause(self, turn: Turn, event: asyncio.Event, seconds: float) -> bool:
-        """Wait for news, and look without any after a time. Return False if the batch has given its place to others.
+        """Wait for news, and look without any after a time, which is that of a round at most. Return False if the batch
+        has given its place to others.
 
-        A refusal may ask for a longer pause, but how long is a guess: the limit may be free as soon as items of the
-        batch itself have ended. So a pause takes the time of a round at most, and then one item tries.
+        After a pause for a limit one item tries.
 
         A batch gives its place to others while all places are taken. Otherwise batches whose items wait for answers,
         or for the limits of their owners, would keep out those of all other owners. No keeper hears news of such a
         batch, so it is due again after the time of a round, however long it must wait: its items may end, or it may be
         canceled.
         """
-        rest = min(seconds, settings.A2A_SWEEP_SECONDS) or settings.A2A_POLL_SECONDS
+        rest = shorten(seconds) or settings.A2A_POLL_SECONDS
         while True:
             part = min(rest, settings.A2A_POLL_SECONDS)
             with suppress(TimeoutError):
@@ -98,7 +99,7 @@ class Keeper(TurnRounds[Turn]):
                     await event.wait()
             rest -= part
             if not event.is_set() and len(self.turns) >= AT_ONCE:
-                await ask(partial(rows.give_back, turn.id, min(rest, settings.A2A_SWEEP_SECONDS)))
+                await ask(partial(rows.give_back, turn.id, shorten(rest)))
                 return False
             await ask(partial(rows.renew, turn.id))
             if event.is_set() or rest <= 0:

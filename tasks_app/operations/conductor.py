@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 
 import orjson
-from django.conf import settings
 from django.utils.crypto import salted_hmac
 from msgspec.structs import replace
 
@@ -34,6 +33,7 @@ from tasks_app.limits.rate_limits import cost_of_send, limits
 from tasks_app.models import PhaseTask, Workflow
 from tasks_app.operations.dispatcher import perform
 from tasks_app.operations.operation import Context
+from tasks_app.operations.pauses import shorten
 from tasks_app.operations.repeat import find_sent
 from tasks_app.operations.workflows import agent_of, settle_ended
 from tasks_app.workflows import leases
@@ -96,13 +96,12 @@ class Conductor(Rounds):
         """Begin the next task of an execution. Return the seconds of a pause if its owner has reached a limit, else 0.
 
         All executions of that owner then wait: if each tried for itself, they would only delay those of other owners.
-        A refusal may ask for a longer pause than a round, but how long is a guess, and one try costs little. Raises
-        nothing but CancelledError.
+        Raises nothing but CancelledError.
         """
         try:
             task_id = await _begin(row)
         except RateLimited as error:
-            return min(error.retry_after, settings.A2A_SWEEP_SECONDS)
+            return shorten(error.retry_after)
         except Unavailable as error:
             await bridge.ask(Do(partial(leases.put_off, row.pk, error.retry_after)))
         except Error as error:
