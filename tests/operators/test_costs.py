@@ -55,6 +55,7 @@ def lists_of_users(robot: Program, client: Client) -> list[int]:
     ]
 
 
+@pytest.mark.usefixtures("hand")  # A visit and the use of a token are stored again after a minute.
 def test_more_operators_take_no_more_queries(olga: Any, admin_client: Client) -> None:
     robot = program(ADMINISTRATOR)
     lists_of_users(robot, admin_client)  # The first use of a token is stored.
@@ -71,6 +72,7 @@ def test_more_operators_take_no_more_queries(olga: Any, admin_client: Client) ->
     assert printed("a2a", "users", "list")[0] | {"last_login": None} == row
 
 
+@pytest.mark.usefixtures("hand")
 def test_more_rows_of_any_table_take_no_more_queries(admin_client: Client) -> None:
     """Each tenant has a row of every table. The first list of a process reads what later ones have in memory."""
     robot, counts = program(ADMINISTRATOR), {}
