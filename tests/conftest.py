@@ -40,10 +40,9 @@ from tasks_app.exchanges.refusals import tally
 from tasks_app.limits import strangers
 from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Event, Principal, Task, Tenant
-from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
-from tests.support import certificates, databases, sessions, settings, static_files
+from tests.support import certificates, databases, forgetting, sessions, settings, static_files
 from tests.support.callers import find_caller
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
@@ -207,9 +206,9 @@ def no_records() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_estimates() -> None:
-    """Forget estimated totals of lists: a later test may give the number of an owner to another."""
-    list_totals._estimates.clear()
+def fresh_process() -> None:
+    """Forget owners, floods and troubles of earlier tests."""
+    forgetting.forget()
 
 
 @pytest.fixture(autouse=True)
