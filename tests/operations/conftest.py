@@ -1,11 +1,14 @@
 """After every operation test each log of the database is replayed; and what tests of webhooks and retention share."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from tasks_app import clock
+from tasks_app.runner.quick import Threads
 from tasks_app.upkeep.processes import process_row
 from tests.conftest import PATIENCE
 from tests.support.receiver import Receiver, receiver
@@ -35,6 +38,26 @@ def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
     monkeypatch.setattr(process_row, "gap", "")
     monkeypatch.setattr(process_row, "lag", None)
+
+
+@pytest.fixture
+def prompt_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the time of sync quick agents begin when they do. One whose thread a busy machine leaves waiting for longer
+    than a short limit would never be called."""
+    submit = Threads.submit
+
+    def submit_and_wait(threads: Threads, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        begun = threading.Event()
+
+        def begin() -> Any:
+            begun.set()
+            return function(*arguments)
+
+        future = submit(threads, begin)
+        assert begun.wait(PATIENCE)
+        return future
+
+    monkeypatch.setattr(Threads, "submit", submit_and_wait)
 
 
 @pytest.fixture

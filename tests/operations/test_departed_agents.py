@@ -74,6 +74,7 @@ def test_the_threads_of_a_quick_agent_that_is_gone_end(owner: Person, monkeypatc
     until(are_gone, "the threads end")
 
 
+@pytest.mark.usefixtures("prompt_threads")
 def test_a_run_of_an_agent_that_is_gone_counts_beyond_its_time(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its money is settled at its end, and operators see that it goes on."""
     monkeypatch.setattr(quick, "LIMIT", 0.5)

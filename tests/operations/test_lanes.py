@@ -82,7 +82,7 @@ def test_work_of_our_own_finds_room_in_a_lane_that_is_full(settings: Any) -> Non
     settings.A2A_LANE_CALLS = 1
 
     async def own() -> list[Any]:
-        asking = [asyncio.ensure_future(outcome(Do(lambda: "ours"), patience=1.0)) for _ in range(5)]
+        asking = [asyncio.ensure_future(outcome(Do(lambda: "ours"), patience=PATIENCE)) for _ in range(5)]
         await asyncio.sleep(0)
         going_on.set()
         return await asyncio.gather(*asking)
@@ -108,7 +108,7 @@ def test_a_caller_is_answered_at_the_deadline_whatever_the_lane_does(settings: A
     else:
         with busy(Do):
             assert isinstance(asyncio.run(one()), Busy)
-        assert bridge.do(Do(lambda: done)) == [], "nobody waits for it any more"
+        assert bridge.do(Do(lambda: done), PATIENCE) == [], "nobody waits for it any more"
 
 
 def test_a_thread_has_an_answer_at_the_deadline_too(settings: Any) -> None:
@@ -116,8 +116,7 @@ def test_a_thread_has_an_answer_at_the_deadline_too(settings: Any) -> None:
     done: list[str] = []
     with busy(Do), pytest.raises(Busy):
         bridge.do(Do(lambda: done.append("late")))
-    settings.A2A_CALL_SECONDS = PATIENCE
-    assert bridge.do(Do(lambda: done)) == []
+    assert bridge.do(Do(lambda: done), PATIENCE) == []
 
 
 def test_to_work_of_our_own_a_late_answer_is_a_database_that_is_away() -> None:
@@ -308,6 +307,7 @@ def test_many_who_ask_for_readiness_cost_one_look(monkeypatch: pytest.MonkeyPatc
         return []
 
     monkeypatch.setattr("tasks_app.process.health.find_problems", counted)
+    monkeypatch.setattr("tasks_app.process.health.FRESH", PATIENCE)
 
     async def flood() -> None:
         await asyncio.gather(*(reports.latest() for _ in range(100)))

@@ -179,7 +179,11 @@ def test_a_caller_that_leaves_does_not_wait_for_the_agent(owner: Person, late: C
     run_to_end(None, calls())
 
 
-def test_an_agent_that_heeds_its_end_may_tidy_up(owner: Person, late: Callable[[str], int]) -> None:
+def test_an_agent_that_heeds_its_end_may_tidy_up(
+    owner: Person, late: Callable[[str], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "GRACE", PATIENCE)
+
     async def calls() -> Any:
         answer = await call(owner, "tidies-up")
         return answer, list(MEMORY["steps"]), late("tidies-up")

@@ -112,7 +112,7 @@ def holding(monkeypatch: pytest.MonkeyPatch, kind: Any) -> Iterator[threading.Ev
 # ------------------------------------------------------------- late reports
 
 
-@pytest.mark.usefixtures("service")
+@pytest.mark.usefixtures("service", "prompt_threads")
 def test_a_quick_agent_that_reports_beyond_its_time_is_charged(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick, "LIMIT", 0.05)
     budget = limit(owner, 5)

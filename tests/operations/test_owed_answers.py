@@ -275,7 +275,7 @@ def test_calls_with_large_requests_do_not_wait_for_each_other(owner: Person) -> 
     request = SHARE * 45 // 100
 
     async def call(task: types.Task) -> Any:
-        holding, context = account.hold_body(owner.caller.owner_id, request), waiting(owner, 2, request=request)
+        holding, context = account.hold_body(owner.caller.owner_id, request), waiting(owner, request=request)
         wait = Wait(task_id=task.id, context_id=task.context_id, after=1, history_length=None, seconds=0.01)
         try:
             return await wait_on(wait, context)

@@ -239,7 +239,7 @@ def quick_stays(run: Given) -> str:
 
 
 @pytest.fixture
-def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[quick.Threads]:
+def hanging(monkeypatch: pytest.MonkeyPatch, prompt_threads: None) -> Iterator[quick.Threads]:
     """Give the threads of the agent that stays: two, and they are kept until the end."""
     monkeypatch.setattr(quick, "LIMIT", 0.2)
     monkeypatch.setattr(quick, "SLOTS", 2)
