@@ -23,8 +23,8 @@ from tasks_app.models import ApiKey, Refusals
 from tasks_app.oauth.limits import limit_wrong
 from tasks_app.transports import keys
 from tasks_app.transports.http import Refusal
-from tasks_app.upkeep.counts import Counts
-from tests.conftest import PATIENCE, Person
+from tasks_app.upkeep.counts import Counts, count_routine
+from tests.conftest import PATIENCE, Person, until
 from tests.support.commands import printed
 from tests.support.exchanges import recorded
 from tests.support.hand import Hand
@@ -35,7 +35,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def rows() -> list[tuple[str, int, int, int, int]]:
-    """Return all counts, written by now."""
+    """Return all counts, written by now. Their own routine ends, because it may be writing the same counts."""
+    count_routine.stop()
     tally.drain(PATIENCE)
     columns = ("address", "unauthenticated", "limited", "invalid", "recorded")
     return list(Refusals.objects.order_by("minute", "address").values_list(*columns))
@@ -174,6 +175,7 @@ def test_wrong_credentials_of_requests_that_are_no_calls_are_counted_too(hand: H
 
 
 def test_counts_of_a_thread_without_a_loop_are_stored_by_the_routine(hand: Hand) -> None:
+    count_routine.stop()
     tally.count("192.0.2.1", 401, has_exchange=False)
     assert tally.waiting
     Counts().run_round()
@@ -237,10 +239,12 @@ def test_counts_wait_while_the_database_is_away(post: Post, hand: Hand, monkeypa
     def away(items: Any) -> Any:
         raise OperationalError("away")
 
+    count_routine.stop()
     with monkeypatch.context() as patch:
         patch.setattr(AddRefusals, "do_many", away)
         post(new(), key=None)
         tally.drain(PATIENCE)
+        until(lambda: tally.waiting, "the counts are kept")
         assert Refusals.objects.count() == 0
     post(new(), key=None)
     assert rows() == [("127.0.0.1", 2, 0, 0, 2)]
