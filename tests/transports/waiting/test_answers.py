@@ -111,12 +111,16 @@ def test_a_client_that_leaves_ends_its_wait_and_not_its_task(owner: Person) -> N
 
 @wires
 def test_at_the_limit_of_the_operator_the_answer_is_the_task_as_it_is(owner: Person, wire: Wire, settings: Any) -> None:
-    settings.A2A_WAIT_SECONDS = 0.3
+    call = wire.call("go", message_id="m-1")
 
     async def story() -> bytes:
-        async with post(owner, wire, wire.call("go")) as late:
-            assert await anext(late.chunks) == b" "
-            return await late.rest()
+        async with post(owner, wire, call) as first:
+            assert await anext(first.chunks) == b" "
+            await until(Task.objects.filter(state="working").first)
+            settings.A2A_WAIT_SECONDS = 0.3
+            async with post(owner, wire, call) as late:
+                assert await anext(late.chunks) == b" "
+                return await late.rest()
 
     assert wire.task(asyncio.run(story()))["status"]["state"] in {"TASK_STATE_WORKING", "working"}
     ask(owner, CancelTask(id=Task.objects.get().id))

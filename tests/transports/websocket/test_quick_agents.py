@@ -62,6 +62,8 @@ async def is_cancelled_by_the_end_of_the_server(run: Run) -> None:
 
 STEPS: list[str] = []
 """The steps of an agent whose caller leaves."""
+ENDS: list[asyncio.Event] = []
+"""The event after which that agent ends."""
 
 
 @agent(quick=True)
@@ -69,11 +71,19 @@ async def notes_its_end(run: Run) -> None:
     """Notes whether it ends by itself."""
     STEPS.append("begin")
     try:
-        await asyncio.sleep(0.3)
+        await ENDS[0].wait()
         STEPS.append("end")
     except asyncio.CancelledError:
         STEPS.append("cancelled")
         raise
+
+
+@pytest.fixture
+async def may_end() -> asyncio.Event:
+    """Return the event after which the agent ends whose caller leaves."""
+    STEPS.clear()
+    ENDS[:] = [asyncio.Event()]
+    return ENDS[0]
 
 
 def sending(rpc_id: str, name: str) -> str:
@@ -162,9 +172,8 @@ async def test_a_call_over_http_that_its_agent_cancels_is_answered_and_logged(
 
 
 async def test_an_agent_is_cancelled_when_its_caller_leaves_a_socket(
-    owner: Person, caplog: pytest.LogCaptureFixture
+    owner: Person, may_end: asyncio.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
-    STEPS.clear()
     async with connected(owner) as (client, _):
         await client.send(sending("left", "notes-its-end"))
         await eventually(lambda: STEPS == ["begin"])
@@ -172,8 +181,10 @@ async def test_an_agent_is_cancelled_when_its_caller_leaves_a_socket(
     assert "CancelledError" not in caplog.text
 
 
-async def test_an_agent_runs_to_its_end_when_its_caller_leaves_http(owner: Person) -> None:
-    STEPS.clear()
+async def test_an_agent_runs_to_its_end_when_its_caller_leaves_http(
+    owner: Person, may_end: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick, "LIMIT", PATIENCE)
     headers = {"Authorization": f"Bearer {owner.key}", "A2A-Version": "1.0", "Content-Type": "application/json"}
     async with serving({"http": LeanHandler()}) as server, httpx.AsyncClient(headers=headers) as client:
         calling = asyncio.ensure_future(client.post(f"{url(server)}/jsonrpc", content=sending("left", "notes-its-end")))
@@ -181,5 +192,7 @@ async def test_an_agent_runs_to_its_end_when_its_caller_leaves_http(owner: Perso
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
+        await eventually(lambda: not server.server_state.connections)
+        may_end.set()
         await eventually(lambda: len(STEPS) > 1)
     assert STEPS == ["begin", "end"]
