@@ -5,6 +5,8 @@ makes the process report troubles would be a finding of each test of its health.
 """
 
 from tasks_app.callers.access import misses
+from tasks_app.exchanges.backlog import Backlog
+from tasks_app.exchanges.recording import recorder
 from tasks_app.files import outage
 from tasks_app.limits import budgets, strangers
 from tasks_app.limits.quotas import quota
@@ -40,6 +42,7 @@ def _forget_floods() -> None:
 
 def _forget_troubles() -> None:
     """Forget what the process reports among its troubles long after its cause is gone."""
+    recorder.backlog = Backlog()
     outage.failed_at = None
     routine.failures.clear()
     doors.log_time = float("-inf")
