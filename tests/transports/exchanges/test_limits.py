@@ -9,6 +9,7 @@ import pytest
 from django.test import AsyncClient
 
 from tasks_app.asgi.handler import LeanHandler
+from tasks_app.limits import purses, rate_limits
 from tasks_app.limits.rate_limits import limits
 from tasks_app.models import Task
 from tests.conftest import Person, person
@@ -45,7 +46,9 @@ def ask(owner: Person, wire: Any, path: str = "/jsonrpc") -> Any:
     return asyncio.run(post())
 
 
-def test_answers_tell_what_is_left(owner: Person) -> None:
+def test_answers_tell_what_is_left(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (purses, rate_limits):
+        monkeypatch.setattr(place, "monotonic", lambda: 1_000.0)
     answer = ask(owner, new())
     assert answer.headers["RateLimit-Policy"] == '"caller";q=20;w=1200'
     assert answer.headers["RateLimit"] == '"caller";r=10;t=600'
