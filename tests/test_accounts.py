@@ -173,6 +173,35 @@ def test_an_owed_answer_beyond_the_share_of_its_owner_counts_whole(account: Acco
     held.release()
 
 
+def test_bodies_that_are_larger_than_was_expected_take_no_room_of_other_owners(account: Account, settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 1_000, 4_000
+    bodies = [account.hold(ANN, "bodies", 250) for _ in range(4)]
+    for body in bodies:
+        body.measure(1_000)
+    assert (account.amounts["bodies", ANN], account.totals["bodies"]) == (4_000, 1_000)
+    account.hold(BOB, "bodies", 1_000).release()
+    with pytest.raises(RateLimited):
+        account.take(ANN, "bodies")
+    for body in bodies:
+        body.measure(100)
+    assert (account.amounts["bodies", ANN], account.totals["bodies"]) == (400, 400)
+    for body in bodies:
+        body.release()
+    assert (account.amounts, account.excess, account.totals["bodies"]) == ({}, {}, 0)
+
+
+def test_owed_answers_beyond_the_share_of_their_owner_take_no_room_of_others(account: Account, settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 1_000, 4_000
+    answers = [account.hold_owed(ANN, 3_000) for _ in range(2)]
+    account.hold(BOB, "bodies", 1_000).release()
+    with pytest.raises(RateLimited):
+        account.check_bodies(ANN)
+    for answer in answers:
+        answer.release()
+    account.check_bodies(ANN)
+    assert (account.amounts, account.excess, account.totals["bodies"]) == ({}, {}, 0)
+
+
 def test_an_old_count_refuses_nobody(account: Account, shift: Callable[[float], None]) -> None:
     tell(account, ann=3)
     shift(11)

@@ -111,7 +111,10 @@ class Account:
         self.amounts: Counter[tuple[str, Owner]] = Counter()
         """The amount of each kind that each owner has."""
         self.totals: Counter[str] = Counter()
-        """The amount of each kind that all owners have."""
+        """The amount of each kind that all owners have, without their excess."""
+        self.excess: Counter[tuple[str, Owner]] = Counter()
+        """The part of these amounts that is beyond the room of each owner: answers that are owed, and bodies that are
+        larger than was expected. It counts against this owner alone, or one owner could take the room of all others."""
         self.count_due = threading.Event()
         """Set when the census should count: a task was sent since the last count, or that count reached a limit."""
         self.rates = Rates()
@@ -135,26 +138,47 @@ class Account:
         limits = KINDS[kind]
         with self.lock:
             own = self.amounts[kind, owner_id]
-            most = max(getattr(settings, limits.of_owner) // limits.shares, 1)
+            most = self._share_of(kind)
             if owner_id is not None and own + amount > most:
                 raise limits.refusal(most)
-            most = getattr(settings, limits.of_all)
-            others = self.totals[kind] - own
-            if own + amount > (most - others) // (2 if limits.leaves_half and others else 1):
+            if own + amount > self._left_to(owner_id, kind):
+                most = getattr(settings, limits.of_all)
                 raise Unavailable(limits.retry_after, limit=f"{limits.noun} of all callers", most=str(most))
             self._add(owner_id, kind, amount)
 
-    def _add(self, owner_id: Owner, kind: str, amount: int) -> None:
-        self.totals[kind] += amount
-        self.amounts[kind, owner_id] += amount
+    @staticmethod
+    def _share_of(kind: str) -> int:
+        return max(getattr(settings, KINDS[kind].of_owner) // KINDS[kind].shares, 1)
 
-    def give(self, owner_id: Owner, kind: str, amount: int = 1) -> None:
-        """Give an amount back that take() added. A negative one is added, whatever the account has."""
+    def _left_to(self, owner_id: Owner, kind: str) -> int:
+        """Return how much of the limit for all owners the others leave to an owner, with what it has."""
+        others = self.totals[kind] - self._without_excess(owner_id, kind)
+        most: int = getattr(settings, KINDS[kind].of_all)
+        return (most - others) // (2 if KINDS[kind].leaves_half and others else 1)
+
+    def _without_excess(self, owner_id: Owner, kind: str) -> int:
+        return self.amounts[kind, owner_id] - self.excess[kind, owner_id]
+
+    def _add(self, owner_id: Owner, kind: str, amount: int, excess: int = 0) -> None:
+        self.totals[kind] += amount - excess
+        for amounts, more in ((self.amounts, amount), (self.excess, excess)):
+            if more:
+                amounts[kind, owner_id] += more
+                if not amounts[kind, owner_id]:
+                    del amounts[kind, owner_id]
+
+    def add_owed(self, owner_id: Owner, kind: str, amount: int) -> int:
+        """Add an amount that is there in any case. Return its excess: the part for which the owner has no room."""
         with self.lock:
-            self.totals[kind] -= amount
-            self.amounts[kind, owner_id] -= amount
-            if not self.amounts[kind, owner_id]:
-                del self.amounts[kind, owner_id]
+            room = min(self._share_of(kind), self._left_to(owner_id, kind)) - self._without_excess(owner_id, kind)
+            excess = min(max(0, amount - room), amount)
+            self._add(owner_id, kind, amount, excess)
+            return excess
+
+    def give(self, owner_id: Owner, kind: str, amount: int = 1, excess: int = 0) -> None:
+        """Give an amount back that take() added, or add_owed() with that excess."""
+        with self.lock:
+            self._add(owner_id, kind, -amount, -excess)
 
     def hold(self, owner_id: Owner, kind: str, amount: int = 1) -> "Holding":
         """Take an amount that any of several places may give back. Raises RateLimited and Unavailable."""
@@ -171,9 +195,7 @@ class Account:
 
     def hold_owed(self, owner_id: int, size: int) -> "Holding":
         """Take the bytes of an answer that is owed, whatever the account has: the change that it answers is done."""
-        with self.lock:
-            self._add(owner_id, "bodies", size)
-        return Holding(self, owner_id, "bodies", size)
+        return Holding(self, owner_id, "bodies", size, self.add_owed(owner_id, "bodies", size))
 
     def check_bodies(self, owner_id: int) -> None:
         """Check that an owner may do what an answer is owed for. Raises RateLimited while such answers have taken more
@@ -247,15 +269,17 @@ class Account:
 class Holding:
     """An amount in use. It is given back by release(), or when this object is garbage."""
 
-    def __init__(self, account: Account, owner_id: Owner, kind: str, amount: int) -> None:
+    def __init__(self, account: Account, owner_id: Owner, kind: str, amount: int, excess: int = 0) -> None:
         self.account = account
         self.entry: tuple[Owner, str, int] | None = (owner_id, kind, amount)
+        self.excess = excess
+        """The part of the amount that counts against its owner alone."""
 
     def release(self) -> None:
         """Give the amount back. A second call does nothing."""
         if (entry := self.entry) is not None:
             self.entry = None
-            self.account.give(*entry)
+            self.account.give(*entry, self.excess)
 
     def measure(self, size: int) -> None:
         """Count the bytes of a body, now that they are known, in place of those that were expected.
@@ -266,8 +290,9 @@ class Holding:
         if self.entry is not None:
             owner_id, kind, before = self.entry
             size = min(size, max(before, settings.A2A_OWNER_BODY_BYTES))
-            self.entry = (owner_id, kind, size)
-            self.account.give(owner_id, kind, before - size)
+            with self.account.lock:
+                self.account.give(*self.entry, self.excess)
+                self.entry, self.excess = (owner_id, kind, size), self.account.add_owed(owner_id, kind, size)
 
     def __del__(self) -> None:
         self.release()
