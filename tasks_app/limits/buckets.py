@@ -33,6 +33,12 @@ class DebtBuckets:
             level = self._level(key, now)
         return 0.0 if level > 0 else max(-level * 60 / self.per_minute(), 0.1)
 
+    def waits(self, now: datetime) -> dict[Hashable, float]:
+        """Return the seconds until more may be used, for each bucket that is empty."""
+        with self.lock:
+            empty = [key for key in self.levels if self._level(key, now) <= 0]
+        return {key: self.wait(key, now) for key in empty}
+
     def use(self, key: Hashable, amount: float, now: datetime) -> bool:
         """Take an amount out of the bucket. Return false, and take nothing, if the bucket is empty."""
         with self.lock:

@@ -7,6 +7,7 @@ share.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from secrets import token_hex
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -98,24 +99,31 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
     with transaction.atomic():
         now = clock.shared()
         rows = due(now, busy).annotate(owner_id=F("task__owner_id"))
-        webhooks = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
+        if pauses := busy.volumes.waits(clock.now()) if busy.volumes else {}:
+            # Their webhooks are looked at apart: thousands of them that are due would keep all others from being found.
+            owners = list(pauses)
+            late, rows = rows.filter(task__owner_id__in=owners), rows.exclude(task__owner_id__in=owners)
+            times = {row.pk: now + timedelta(seconds=pauses[row.owner_id]) for row in _lock(late, limit)}
+            _hold_back(times, byte_limit_reason())
+        webhooks = _lock(rows, limit)
         deliveries = heads(webhooks)
         leases: list[DeliveryLease] = []
-        later: dict[str, datetime] = {}
         elsewhere = [pk for pk, head in deliveries.items() if head.language_name not in languages.ALL.pushing]
         for webhook in webhooks:
             if webhook.pk not in deliveries or webhook.pk in elsewhere:
                 continue
-            if seconds := busy.volumes.wait(webhook.owner_id, clock.now()) if busy.volumes else 0.0:
-                later[webhook.pk] = now + timedelta(seconds=seconds)
-            elif busy.has_room(webhook.owner_id, webhook.host):
+            if busy.has_room(webhook.owner_id, webhook.host):
                 leases.append(_lease_of(webhook, webhook.owner_id, deliveries[webhook.pk], holder, until))
                 busy.add(leases[-1])
-        _hold_back(later, byte_limit_reason())
         _hold_back(dict.fromkeys(elsewhere, now + UNSPOKEN), UNSPOKEN_REASON)
         _write(leases, [webhook.pk for webhook in webhooks if webhook.pk not in deliveries], holder, now)
         supersede([deliveries[lease.webhook] for lease in leases], now)
     return leases
+
+
+def _lock(rows: QuerySet[Any], limit: int) -> list[Any]:
+    """Lock webhooks up to the limit, without those that another transaction has locked. Each has its owner."""
+    return list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
 
 
 def _write(leases: list[DeliveryLease], idle: list[str], holder: str, now: datetime) -> None:

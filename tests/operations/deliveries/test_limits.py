@@ -242,6 +242,28 @@ def test_deliveries_beyond_the_bytes_of_an_owner_wait_and_are_not_lost(
     assert set(Webhook.objects.values_list("reason", flat=True)) == {""}
 
 
+def test_an_owner_beyond_its_bytes_keeps_no_other_owner_waiting(
+    lanes: None, owner: Person, stranger: Person, there: Receiver, settings: Any
+) -> None:
+    settings.A2A_OWNER_DELIVERY_BYTES, settings.A2A_DELIVERY_SLOTS = 60_000, 4
+    tasks = [hooked(owner, f"{there.url}/mine") for _ in range(4)]
+    for task_id in (*tasks, hooked(stranger, f"{there.url}/other")):
+        happens(task_id, chunk("x"))
+    sender = Sender()
+    assert sender.volumes.use(owner.caller.owner_id, 120_000, clock.now())
+
+    async def looked() -> None:
+        await sender.look()
+        await asyncio.gather(*sender.running)
+        if sender.client is not None:
+            await sender.client.aclose()
+
+    asyncio.run(looked())
+    assert [got.path for got in there.got] == ["/other"]
+    rows = Webhook.objects.filter(task__in=tasks)
+    assert {row.reason for row in rows} == {leases.byte_limit_reason()}
+
+
 def test_an_address_gets_no_more_bytes_whoever_sends_them_and_whatever_its_name(
     lanes: None, owner: Person, stranger: Person, there: Receiver, names: Names, hand: Hand, settings: Any
 ) -> None:
