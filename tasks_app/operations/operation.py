@@ -74,7 +74,9 @@ class Context(Struct, kw_only=True):
     patience: float = float("inf")
     """The time on perf_counter() at which a wait goes back to the door."""
     counts_answer: bool = False
-    """Whether the bytes of a large answer count in the account of the caller, until the door has sent them."""
+    """Whether the bytes of the answer count in the account of the caller, until the door has sent them."""
+    is_member: bool = False
+    """Whether the call is a member of a batch of JSON-RPC."""
     waits_for_room: bool = False
     """Whether a large answer may wait until earlier ones of the caller have been sent. A member of a batch would wait
     for answers of its own batch."""
@@ -83,10 +85,17 @@ class Context(Struct, kw_only=True):
     weight: Holding | None = None
     """The bytes of the answer in the account, once the operation has taken them."""
 
+    def counts(self, size: int) -> bool:
+        """Return whether an answer of so many bytes counts in the account of the caller.
+
+        Small ones count only in a batch, which keeps hundreds of them until the client has read all.
+        """
+        return self.counts_answer and (size > LARGE or self.is_member)
+
     def reserve(self, size: int) -> None:
-        """Take the bytes of the answer from the account before they are read, and before anything is changed. A small
-        answer takes none. Raises RateLimited and Unavailable."""
-        if self.counts_answer and size > LARGE and self.weight is None:
+        """Take the bytes of the answer from the account before they are read, and before anything is changed, if they
+        count. Raises RateLimited and Unavailable."""
+        if self.weight is None and self.counts(size):
             self.weight = account.hold_body(self.caller.owner_id, size, self.exchange.request_bytes)
 
     def release(self) -> None:

@@ -34,7 +34,7 @@ def enclose_result(wrapping: Wrapping, method: Method, result: Result) -> Encode
 async def encode_whole(
     context: Context, exchange: OpenExchange, result: Result, *, is_owed: bool
 ) -> tuple[Encoded, Holding | None]:
-    """Return the whole answer, and its bytes in the account of the caller if it is large.
+    """Return the whole answer, and its bytes in the account of the caller if they count.
 
     Raises RateLimited and Unavailable for an answer that is not owed. That to a change is never refused here, because
     what was done must be answered.
@@ -43,17 +43,15 @@ async def encode_whole(
         payload = exchange.answer or b""
     else:
         payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
-    if len(payload) <= LARGE and context.weight is None:
-        return payload, None
     return payload, weigh(context, len(payload), is_owed=is_owed)
 
 
 def weigh(context: Context, size: int, *, is_owed: bool) -> Holding | None:
-    """Return the bytes of an answer or a first frame in the account, if they are many and the door sends them.
+    """Return the bytes of an answer or a first frame in the account, if they count.
 
     The operation may have taken them before. Raises RateLimited and Unavailable for an answer that is not owed.
     """
-    if size <= LARGE or not context.counts_answer:
+    if not context.counts(size):
         context.release()
         return None
     weight, context.weight = context.weight, None

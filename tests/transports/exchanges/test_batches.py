@@ -9,6 +9,7 @@ from a2a.errors import RateLimited
 from tasks_app.exchanges.responses import response_text
 from tasks_app.limits.accounts import account
 from tasks_app.models import Task
+from tasks_app.off_loop import LARGE
 from tasks_app.transports import receiving
 from tests.conftest import Person
 from tests.support.exchanges import recorded
@@ -110,6 +111,18 @@ def test_answers_to_reads_count_in_the_account_until_they_are_sent(post: Post, o
     assert [answer["error"]["code"] for answer in (first, second) if "error" in answer] == [-38008]
     assert len(weighed) == 5
     assert not account.amounts["bodies", owner.caller.owner_id]
+
+
+def test_small_answers_of_a_batch_count_together_until_they_are_sent(post: Post, owner: Person, settings: Any) -> None:
+    task = json.loads(post(new("x" * 5_000))[1])["result"]["task"]["id"]
+    size = len(post(call("GetTask", {"id": task}))[1])
+    assert size < LARGE
+    settings.A2A_OWNER_BODY_BYTES = 4 * size
+    answers = json.loads(post([call("GetTask", {"id": task}, number) for number in range(8)])[1])
+    assert 2 <= sum("result" in answer for answer in answers) <= 4
+    assert {answer["error"]["code"] for answer in answers if "error" in answer} == {-38008}
+    assert not account.amounts["bodies", owner.caller.owner_id]
+    assert "result" in json.loads(post(call("GetTask", {"id": task}))[1])
 
 
 def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
