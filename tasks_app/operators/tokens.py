@@ -6,6 +6,7 @@ had when it was made, as a session is. So a new password ends it, however the pa
 
 import secrets
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -17,6 +18,7 @@ from django.dispatch import receiver
 from tasks_app import clock
 from tasks_app.callers.access import FindStored, digests
 from tasks_app.database.bridge import bridge
+from tasks_app.database.work import DoApart
 from tasks_app.models import OperatorToken
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.refusals import ActRefused
@@ -95,6 +97,14 @@ def is_stored(token: str) -> bool:
     Call it on no lane, which could wait for itself.
     """
     return _has_form(token) and bool(bridge.do(FindOperatorTokens(digests(token))))
+
+
+async def look_up(token: str) -> OperatorToken | None:
+    """Return the row of a token as find_token() does, on a loop. Wrong tokens are looked up together: a flood of them
+    must not fill the lane of the checks of the service."""
+    if not _has_form(token) or not await bridge.ask(FindOperatorTokens(digests(token))):
+        return None
+    return await bridge.ask(DoApart(partial(find_token, token)))
 
 
 def find_token(token: str) -> OperatorToken | None:

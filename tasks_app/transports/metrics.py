@@ -6,7 +6,6 @@ They are for operators, by a token of theirs.
 
 import time
 from collections.abc import Mapping
-from functools import partial
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -20,7 +19,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.exchanges.recent import recent_calls
 from tasks_app.exchanges.refusals import count_wrong
-from tasks_app.operators.tokens import find_token
+from tasks_app.operators.tokens import look_up
 from tasks_app.process.health import count_unfinished
 from tasks_app.transports.http import find_origin
 from tasks_app.upkeep.processes import read_counters
@@ -40,7 +39,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
     if scheme.lower() != "bearer":
         return _refuse(401)
     try:
-        row = await bridge.ask(DoApart(partial(find_token, token.strip())))
+        row = await look_up(token.strip())
         others = await bridge.ask(DoApart(read_counters)) if row else {}
         active = await bridge.ask(DoApart(count_unfinished)) if row and wants_json(request) else None
     except (DatabaseError, InterfaceError):

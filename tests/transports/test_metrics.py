@@ -16,7 +16,8 @@ from tasks_app.counters import ALL, agent_calls
 from tasks_app.event_log import create_many
 from tasks_app.exchanges.recent import RecentCalls, Summary
 from tasks_app.limits import strangers
-from tasks_app.models import Process
+from tasks_app.models import OperatorToken, Process
+from tasks_app.operators import tokens
 from tasks_app.process.health import Load, Report, loads, reports
 from tasks_app.process.vitals import pulse
 from tasks_app.upkeep.processes import WEB, ProcessRow
@@ -91,6 +92,21 @@ async def test_counters_wait_for_no_reads_of_callers(robot: Program) -> None:
     with hanging_reads():
         for token, status in ((robot.token, 200), ("tdo_nonsense", 401)):
             assert (await asyncio.wait_for(got("/metrics", token), PATIENCE))[0] == status
+
+
+async def test_wrong_tokens_are_looked_up_together(robot: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look-up by itself would have the checks of the service wait for it."""
+    alone: list[str] = []
+    find = tokens.find_token
+
+    def spy(token: str) -> OperatorToken | None:
+        alone.append(token)
+        return find(token)
+
+    monkeypatch.setattr(tokens, "find_token", spy)
+    for token in ("tdo_nonsense", "nonsense", robot.token):
+        await got("/metrics", token)
+    assert alone == [robot.token]
 
 
 async def test_callers_and_strangers_get_no_counters(owner: Person) -> None:
