@@ -94,7 +94,9 @@ class Intake:
     async def _weigh(self, size: int) -> None:
         """Set the bytes in the account. Raises Refusal."""
         if self.owner is None or (self.owner == STRANGERS and size > SMALL):
-            self.owner = await self.owner_of(size > SMALL)
+            owner = await self.owner_of(size > SMALL)
+            self.release()  # A caller who is recognised only now has not taken what strangers have.
+            self.owner = owner
         try:
             account.take(self.owner, "bodies", size - self.weight)
         except (RateLimited, Unavailable) as error:

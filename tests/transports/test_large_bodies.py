@@ -217,6 +217,20 @@ async def test_a_body_of_somebody_who_left_is_in_no_account() -> None:
     assert holdings_of_bodies() == {}
 
 
+async def test_a_body_whose_caller_is_recognised_late_counts_as_that_callers_alone() -> None:
+    """Its address had too many wrong keys at first, or the database was away."""
+    body = intake(feed(b"x" * 10_000, b"y" * 10_000, b"z" * 10_000))
+
+    async def owner_of(must_be_known: bool) -> int:
+        return 7 if must_be_known else STRANGERS
+
+    body.owner_of = owner_of
+    await body.read()
+    assert holdings_of_bodies() == {7: 30_000}
+    body.release()
+    assert holdings_of_bodies() == {}
+
+
 async def test_strangers_are_one_owner() -> None:
     assert await strangers(True) == await strangers(False) == STRANGERS
 
