@@ -86,6 +86,7 @@ class LeanHandler(ASGIHandler):
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
             request.departure = partial(wait_for_disconnect, receive)  # For views that wait.
+            request.take_weight = intake.take_weight  # For batches that go on behind their headers.
             response = await self._middleware_chain(request)
         except Gone:
             return

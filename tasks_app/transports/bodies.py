@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from a2a.errors import RateLimited, Unavailable
-from tasks_app.limits.accounts import account
+from tasks_app.limits.accounts import Holding, account
 from tasks_app.process.asgi_extensions import COMPLETE
 from tasks_app.transports.call import SMALL
 from tasks_app.transports.http import Refusal, over_limit, too_large
@@ -102,6 +102,11 @@ class Intake:
         except (RateLimited, Unavailable) as error:
             raise over_limit(error) from None
         self.weight = size
+
+    def take_weight(self) -> Holding | None:
+        """Return the bytes in the account, which the caller gives back from then on."""
+        weight, self.weight = self.weight, 0
+        return Holding(account, self.owner, "bodies", weight) if weight else None
 
     def release(self) -> None:
         """Take the body out of the account."""

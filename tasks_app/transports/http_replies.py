@@ -40,7 +40,7 @@ LAST_WORDS = {
 async def response_to(request: HttpRequest, call: Call, reply: Reply | Batch) -> HttpResponseBase:
     """Return the HTTP answer to a call, or to a batch."""
     if isinstance(reply, Batch):
-        return await compress(request, add_limits(await _batch(reply), call))
+        return await compress(request, add_limits(await _batch(request, reply), call))
     return await compress(request, add_limits(_single(request, call, reply), call), reply.holding)
 
 
@@ -74,7 +74,7 @@ def _is_expected_as_stream(request: HttpRequest, call: Call, reply: Reply) -> bo
     return is_old_client and request.headers.get("Accept") == "text/event-stream"
 
 
-async def _batch(batch: Batch) -> HttpResponseBase:
+async def _batch(request: HttpRequest, batch: Batch) -> HttpResponseBase:
     """Return the answer to a batch: 204 if all its members are notifications.
 
     Members without a reply are refused, each under its id, when the server ends before the headers were sent.
@@ -92,6 +92,8 @@ async def _batch(batch: Batch) -> HttpResponseBase:
     if ready:
         response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)
     else:
+        if take_weight := getattr(request, "take_weight", None):  # Set by the lean handler.
+            batch.hold(take_weight())
         # The status of a batch is 200, whatever its members are answered.
         response = _late(with_spaces(batch.payload), batch.request_id, batch.media, batch.headers)
     _release_after(response, batch)

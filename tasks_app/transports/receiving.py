@@ -18,6 +18,7 @@ from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.language import Language, Method
 from a2a.requests import ListTasks
 from tasks_app.ids import uuid7
+from tasks_app.limits.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.drain import take_back_cancellation
@@ -53,9 +54,22 @@ class Batch:
         """The ids and methods of the members, which themselves may be large."""
         self.admissions: set[int] = set()
         """The places of the members whose handling has begun. Each of them has an exchange."""
+        self.rest = len(members)
+        """The number of members in memory: those that are not handled yet. One that waits for its task is dropped."""
+        self.weight: Holding | None = None
+        """The bytes of the request in the account of the caller, until no members are left in memory."""
         self.replies = self._handle_all(members)
         self.work = asyncio.gather(*self.replies)
-        """The replies. Large ones are in the account of the caller."""
+        """The replies, which are in the account of the caller."""
+
+    def hold(self, weight: Holding | None) -> None:
+        """Take over the bytes of a large request from the door, which has done its part."""
+        self.weight = weight
+        self._free_request()
+
+    def _free_request(self) -> None:
+        if self.weight is not None and not self.rest:
+            self.weight.release()
 
     async def payload(self) -> Encoded:
         """Return the answer to the batch when all replies are there."""
@@ -67,7 +81,9 @@ class Batch:
         return _join([reply.headers for reply in self.work.result()] if self.work.done() else self.member_headers)
 
     def release(self) -> None:
-        """Take large replies out of the account, as a Reply does: those that there are, if the batch was cancelled."""
+        """Take replies out of the account, as a Reply does: those that there are, if the batch was cancelled."""
+        self.rest = 0
+        self._free_request()
         for reply in self.replies:
             if reply.done() and not reply.cancelled():
                 reply.result().release()
@@ -113,6 +129,8 @@ class Batch:
                         member = BadMember(id=member.id, error=error, method=member.method, source=member.source)
                         choice = _choose(own, member)
                     reply = await _reply(own, member, orjson.dumps(member.source), choice)
+                    self.rest -= 1
+                    self._free_request()
                     self.member_headers.append(reply.headers)
                     if reply.late:
                         del member  # The wait may be long, and the message large.

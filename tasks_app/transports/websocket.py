@@ -209,7 +209,12 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                 call.departure = self._departure
             if isinstance(members, Member):
                 self._take_id(members)
-            return await receive_parsed(call, members, body)
+            reply = await receive_parsed(call, members, body)
+            if isinstance(reply, Batch):
+                # Its members are still in memory.
+                reply.hold(weight)
+                weight = None
+            return reply
         except Error as error:
             rpc_id = None if isinstance(error, InvalidRequest) else _id_of(members)
             return await refuse_body(call, body, error, rpc_id, methods_of(members) if members else ())

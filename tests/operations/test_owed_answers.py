@@ -21,11 +21,12 @@ from a2a.workflows import PHASES, SetPhase
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
-from tasks_app.limits.accounts import account
+from tasks_app.limits.accounts import Holding, account
 from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations.operation import CallerLeft, Context, Wait
 from tasks_app.operations.room import counting_request, make_room
 from tasks_app.operations.waiting import wait_on
+from tasks_app.transports import receiving
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message, sent, shown
@@ -49,12 +50,19 @@ async def answer(
     return await posted(person, wire, departure)
 
 
-async def posted(person: Person, wire: Any, departure: Callable[[], Awaitable[None]] | None = None) -> Any:
+async def posted(
+    person: Person,
+    wire: Any,
+    departure: Callable[[], Awaitable[None]] | None = None,
+    take_weight: Callable[[], Holding | None] | None = None,
+) -> Any:
     request = AsyncRequestFactory().post(
         "/", json.dumps(wire), content_type="application/json", headers={"Authorization": f"Bearer {person.key}"}
     )
     if departure is not None:
         request.departure = departure  # type: ignore[attr-defined]  # our handler of ASGI sets it
+    if take_weight is not None:
+        request.take_weight = take_weight  # type: ignore[attr-defined]  # as well
     return await jsonrpc(request)
 
 
@@ -94,6 +102,26 @@ async def test_a_large_answer_counts_bytes_and_not_characters(owner: Person, rep
     assert len(shown.content) > 8 * repeats
     assert unsent(owner) == min(len(shown.content), SHARE)
     read(shown)
+    assert unsent(owner) == 0
+
+
+async def test_a_batch_behind_its_headers_counts_until_no_member_is_in_memory(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_PING_SECONDS = 0.05
+    gate, reply = asyncio.Event(), receiving._reply
+
+    async def late(*arguments: Any) -> Any:
+        await gate.wait()
+        return await reply(*arguments)
+
+    monkeypatch.setattr(receiving, "_reply", late)
+    wires = [{"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": {"id": "none"}} for number in range(2)]
+    weight = account.hold(owner.caller.owner_id, "bodies", 20_000)
+    response = await posted(owner, wires, take_weight=lambda: weight)
+    assert unsent(owner) == 20_000
+    gate.set()
+    assert len(json.loads(b"".join([piece async for piece in response.streaming_content]))) == 2
     assert unsent(owner) == 0
 
 

@@ -190,6 +190,17 @@ async def test_a_large_body_counts_until_it_is_released(declared: int | None) ->
     assert holdings_of_bodies() == {}
 
 
+async def test_a_body_that_is_taken_over_counts_until_the_taker_releases_it() -> None:
+    body = intake(feed(b"x" * 20_000), declared=20_000)
+    await body.read()
+    weight = body.take_weight()
+    body.release()
+    assert (holdings_of_bodies(), body.take_weight()) == ({7: 20_000}, None)
+    assert weight is not None
+    weight.release()
+    assert holdings_of_bodies() == {}
+
+
 async def test_an_owner_has_a_share_and_all_have_a_sum(settings: Any) -> None:
     settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 100_000, 200_000
     first, second, other = (intake(feed(b"x"), owner, declared=60_000) for owner in (1, 1, 2))
