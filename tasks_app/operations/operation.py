@@ -75,8 +75,9 @@ class Context(Struct, kw_only=True):
     """The time on perf_counter() at which a wait goes back to the door."""
     counts_answer: bool = False
     """Whether the bytes of the answer count in the account of the caller, until the door has sent them."""
-    is_member: bool = False
-    """Whether the call is a member of a batch of JSON-RPC."""
+    counts_small: bool = False
+    """Whether a small answer counts as well. Alone it does not, but a batch keeps hundreds of them until its client has
+    read all, and on each socket dozens may wait for their turn to be sent."""
     waits_for_room: bool = False
     """Whether a large answer may wait until earlier ones of the caller have been sent. A member of a batch would wait
     for answers of its own batch."""
@@ -86,11 +87,8 @@ class Context(Struct, kw_only=True):
     """The bytes of the answer in the account, once the operation has taken them."""
 
     def counts(self, size: int) -> bool:
-        """Return whether an answer of so many bytes counts in the account of the caller.
-
-        Small ones count only in a batch, which keeps hundreds of them until the client has read all.
-        """
-        return self.counts_answer and (size > LARGE or self.is_member)
+        """Return whether an answer of so many bytes counts in the account of the caller."""
+        return self.counts_answer and size > (0 if self.counts_small else LARGE)
 
     def reserve(self, size: int) -> None:
         """Take the bytes of the answer from the account before they are read, and before anything is changed, if they

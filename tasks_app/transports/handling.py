@@ -54,7 +54,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         departure=call.departure,
         patience=0.0,
         counts_answer=not wrapping.silent,
-        is_member=call.batch,
+        counts_small=call.batch or call.on_socket,
         waits_for_room=not call.batch,
         request_weight=0 if call.batch or exchange.request_bytes <= LARGE else exchange.request_bytes,
     )

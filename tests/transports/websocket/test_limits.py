@@ -15,7 +15,7 @@ from tasks_app.models import ApiKey, Exchange
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
 from tasks_app.process.sockets import MAX_FRAGMENTS, Socket
-from tasks_app.transports import keys, receiving, streams, websocket
+from tasks_app.transports import frames, keys, receiving, streams, websocket
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame, streaming
@@ -195,6 +195,33 @@ async def test_a_stream_tells_its_end_before_the_server_stops(owner: Person) -> 
         {"id": "s", "reason": "draining", "resume": True},
     )
     assert client.close_code == 1012
+
+
+async def test_small_answers_count_until_the_client_takes_them(owner: Person) -> None:
+    async with connected(owner) as (client, _):
+        await client.send(call("m", "SendMessage", {"message": message("x" * 5_000)}))
+        task_id = (await next_frame(client))["result"]["task"]["id"]
+        turn = asyncio.Lock()
+        async with turn:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(websocket, "text_of", _waiting(turn))
+                for number in range(8):
+                    await client.send(call(number, "GetTask", {"id": task_id}))
+                key = "bodies", owner.caller.owner_id
+                await eventually(lambda: account.amounts[key] > 8 * 10_000)
+        for _ in range(8):
+            assert (await next_frame(client))["result"]["id"] == task_id
+        await eventually(lambda: {kind for kind, _, _ in holdings(account)} == {"sockets"})
+
+
+def _waiting(turn: asyncio.Lock) -> Any:
+    """Return a function that makes the text of a frame once it is its turn."""
+
+    async def text_of(*arguments: Any) -> str:
+        async with turn:
+            return await frames.text_of(*arguments)
+
+    return text_of
 
 
 async def test_a_client_that_does_not_read_is_cut_off(owner: Person, settings: Any) -> None:
