@@ -79,7 +79,7 @@ class Lane:
         refusals: Refusals = []
         with self.ready:
             for entry in entries:
-                if self.size >= self.most and not entry.is_patient:
+                if self._is_full() and not entry.is_patient:
                     detail = f"too much waits for the database already ({self.name})"
                     refusals.append((entry, Busy(RETRY_AFTER, detail=detail)))
                     continue
@@ -169,6 +169,9 @@ class Lane:
 
     # ------------------------------------------------- the order, under `ready`
 
+    def _is_full(self) -> bool:
+        return self.size >= self.most
+
     def _add(self, entry: Entry) -> None:
         kind = type(entry.item)
         queue = self.waiting.get(kind)
@@ -213,6 +216,9 @@ class SharedLane(Lane):
         self.gives_room = False
         """Whether there were many small calls between the last two counts."""
         self.owners: OrderedDict[Hashable, deque[Entry]] = OrderedDict()
+        self.owed = 0
+        """Items that wait and that no limit refuses. An owner may have any number of them, which must not have those of
+        others refused."""
         self.at_work: Counter[Hashable] = Counter()
 
     def put(self, entries: Sequence[Entry]) -> Refusals:
@@ -229,7 +235,11 @@ class SharedLane(Lane):
                 (refusals.append((entry, error)) if full and not entry.is_patient else fits.append(entry))
         return refusals + super().put(fits)
 
+    def _is_full(self) -> bool:
+        return self.size - self.owed >= self.most
+
     def _add(self, entry: Entry) -> None:
+        self.owed += entry.is_patient
         self.owners.setdefault(owner_of(entry), deque()).append(entry)
 
     def _take(self) -> Group | None:
@@ -238,6 +248,7 @@ class SharedLane(Lane):
             return None
         queue = self.owners.pop(owner)
         group = take_twins(queue)
+        self.owed -= sum(entry.is_patient for entry in group)
         if queue:
             self.owners[owner] = queue
         self.at_work[owner] += 1
