@@ -148,7 +148,8 @@ class Account:
 
     @staticmethod
     def _share_of(kind: str) -> int:
-        return max(getattr(settings, KINDS[kind].of_owner) // KINDS[kind].shares, 1)
+        most: int = getattr(settings, KINDS[kind].of_owner)
+        return max(most // KINDS[kind].shares, 1)
 
     def _left_to(self, owner_id: Owner, kind: str) -> int:
         """Return how much of the limit for all owners the others leave to an owner, with what it has."""

@@ -101,7 +101,7 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
         rows = due(now, busy).annotate(owner_id=F("task__owner_id"))
         if pauses := busy.volumes.waits(clock.now()) if busy.volumes else {}:
             # Their webhooks are looked at apart: thousands of them that are due would keep all others from being found.
-            owners = list(pauses)
+            owners: list[Any] = list(pauses)
             late, rows = rows.filter(task__owner_id__in=owners), rows.exclude(task__owner_id__in=owners)
             times = {row.pk: now + timedelta(seconds=pauses[row.owner_id]) for row in _lock(late, limit)}
             _hold_back(times, byte_limit_reason())
