@@ -141,24 +141,27 @@ class Tally:
 
     def flush(self) -> None:
         """Hand all counts to the write lane."""
-        with self.lock:
-            counts, self.waiting = self.waiting, {}
-            self.loop = None
-        if not counts:
-            return
         future: Future[None] = Future()
-        self._futures.add(future)
+        with self.lock:
+            self.loop = None
+            if not self.waiting:
+                return
+            counts, self.waiting = self.waiting, {}
+            self._futures.add(future)  # Under the lock, so that drain() waits for counts that another thread has taken.
         future.add_done_callback(partial(self._settle, counts))
         bridge.put(AddRefusals(counts), future)
 
     def drain(self, seconds: float) -> None:
         """Hand all counts over and wait until they are written, or until the seconds pass."""
         self.flush()
-        wait(self._futures, seconds)
+        with self.lock:
+            futures = set(self._futures)
+        wait(futures, seconds)
 
     def _settle(self, counts: dict[Place, Count], future: "Future[None]") -> None:
         """Keep counts that could not be written. They go with the next ones."""
-        self._futures.discard(future)
+        with self.lock:
+            self._futures.discard(future)
         if (error := future.exception()) is None:
             return
         log.warning("refused calls of %d addresses wait to be counted: %s", len(counts), error)
