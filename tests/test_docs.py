@@ -37,6 +37,11 @@ def test_every_setting_is_documented(name: str) -> None:
     assert name in {"DATABASE_URL", "SECRET_KEY"} or hasattr(settings, name)
 
 
+def test_every_reader_of_a_setting_has_a_kind() -> None:
+    """A reader without one would hide its settings from the page, and from the test above."""
+    assert set(re.findall(r'(?<![.\w])(\w+)\("[A-Z0-9_]+"', SOURCE)) <= set(KINDS)
+
+
 def test_an_argument_that_may_be_repeated_is_documented_as_such() -> None:
     page = TEXTS["docs/reference/commands.md"]
     assert "a2a users role NAME [ROLE...]`" in page

@@ -18,8 +18,8 @@ CELERY_BROKER_URL = text("CELERY_BROKER_URL")
 run none. By TLS (`rediss://…`, `amqps://…`) the broker needs a certificate for its host name from a trusted authority;
 `SSL_CERT_FILE` names a file with authorities of your own."""
 REDIS_URL = text("REDIS_URL")
-"""The address of Redis, `redis://…`, for hints between processes. With it, streams get the events of other processes at
-once."""
+"""The address of Redis, `redis://…`, for hints between processes and for rate limits that they share. With it, streams
+get the events of other processes at once."""
 if not text("DATABASE_URL") or DATA_DIR.is_dir():
     make_folder(DATA_DIR)
 DATABASES: dict[str, Any] = {"default": _DATABASE}

@@ -18,6 +18,8 @@ sentence. Lists are separated by commas. Defaults that are expressions are those
 """
 KINDS = {
     "address": "address",
+    "choice": "one of",
+    "costs": "list of costs",
     "database": "URL",
     "flag": "true or false",
     "hosts": "list of hosts",
@@ -85,15 +87,21 @@ def _settings(statement: ast.stmt, below: ast.stmt) -> list[Setting]:
                 match call:
                     case ast.Call(func=ast.Name(id=reader), args=[ast.Constant(value=str(name)), *rest]):
                         if reader in KINDS and name.startswith(variable.lstrip("_")):
-                            kind, default = _kind(reader, rest[1:]), _default(reader, rest[:1])
+                            kind, default = _kind(reader, rest), _default(reader, rest[:1])
                             result.append(Setting(name, kind, default, sentence(text)))
     return result
 
 
-def _kind(reader: str, bounds: list[ast.expr]) -> str:
-    """Return the kind of value, with its bounds."""
-    limits = (f"{word} {_plain(bound)}" for word, bound in zip(("from", "to"), bounds, strict=False))
-    return " ".join([KINDS[reader], *limits])
+def _kind(reader: str, arguments: list[ast.expr]) -> str:
+    """Return the kind of value, with its bounds or with all values."""
+    match arguments:
+        case [ast.Tuple(elts=values)]:
+            return f"{KINDS[reader]} {', '.join(map(_plain, values))}"
+        case [_, *bounds]:
+            limits = (f"{word} {_plain(bound)}" for word, bound in zip(("from", "to"), bounds, strict=False))
+            return " ".join([KINDS[reader], *limits])
+        case _:
+            return KINDS[reader]
 
 
 def _default(reader: str, arguments: list[ast.expr]) -> str:
@@ -105,6 +113,8 @@ def _default(reader: str, arguments: list[ast.expr]) -> str:
             return f"{_plain(production)}; in development {_plain(development)}".removeprefix("; ")
         case [ast.Name(id="DEVELOPMENT")]:
             return "false; in development true"
+        case [ast.Tuple(elts=[first, *_])]:
+            return _plain(first)
         case _:
             return _plain(arguments[0])
 
