@@ -5,11 +5,11 @@ from config.environment import number, whole
 A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
 """Bytes of a request's body."""
 A2A_OWNER_BODY_BYTES = whole("A2A_OWNER_BODY_BYTES", max(16_000_000, A2A_BODY_BYTES), A2A_BODY_BYTES)
-"""Bytes of large or slow requests and answers of one owner in a process. All callers without a key count as one owner.
-A call beyond them is refused with `Retry-After`."""
+"""Bytes of large or slow requests and answers of one owner in a process, and of small answers in batches and on
+sockets. All callers without a key count as one owner. A call beyond them is refused with `Retry-After`."""
 A2A_BODIES_BYTES = whole("A2A_BODIES_BYTES", 4 * A2A_OWNER_BODY_BYTES, A2A_OWNER_BODY_BYTES)
-"""Bytes of large or slow requests and answers of all owners in a process. An owner has at most half of what others have
-left, so that a few owners whose clients read slowly do not take all of it."""
+"""Bytes of all owners in a process that count as for `A2A_OWNER_BODY_BYTES`. An owner has at most half of what others
+have left, so that a few owners whose clients read slowly do not take all of it."""
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1, 86_400)
 """The longest time for a request's body to arrive."""
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1, 86_400)

@@ -179,12 +179,12 @@ class Reply(Struct, kw_only=True):
     error_as_stream: bool = False
     """Whether clients of the language may expect the error as the only event of a stream."""
     holding: Holding | None = None
-    """The bytes of a large payload, in the account of the caller."""
+    """The bytes of the payload in the account of the caller, if they count."""
     headers: dict[str, str] = {}
     """The headers with the version of the answer and the extensions that were activated for it."""
 
     def release(self) -> None:
-        """Take a large payload out of the account. A door calls this once the payload is sent, or cannot be sent."""
+        """Take the payload out of the account. A door calls this once the payload is sent, or cannot be sent."""
         if self.holding:
             self.holding.release()
         if self.late:

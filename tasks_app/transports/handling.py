@@ -157,7 +157,7 @@ async def handle_own(
 async def _perform(
     request: Request, context: Context, stream: Holding | None, start: float, *, may_wait: bool
 ) -> tuple[Result | Follow | Wait, Holding | None]:
-    """Return the result, and for a stream its large first frame in the account.
+    """Return the result, and for a stream the bytes of its first frame in the account, if they count.
 
     A call that may wait does so until its headers are due. Raises the errors of perform().
     """

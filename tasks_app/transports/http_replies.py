@@ -107,7 +107,7 @@ def _late(pieces: AsyncIterator[bytes], request_id: str, media: str, headers: di
 
 
 def _release_after(response: HttpResponseBase, reply: Reply | Batch) -> None:
-    """Take a large answer out of the account when the response is closed."""
+    """Take the answer out of the account when the response is closed."""
     response._resource_closers.append(reply.release)  # type: ignore[attr-defined]  # Django has it
 
 

@@ -86,7 +86,7 @@ class Stream:
         self.holding = holding
         """The stream in the account of its caller."""
         self.weight = weight
-        """The bytes of a large first frame, in the account until the frame is sent."""
+        """The bytes of the first frame in the account until it is sent, if they count."""
         self.end = End.DONE
         """The reason of the end, after the end."""
         self.lapse: Error | None = None
