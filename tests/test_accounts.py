@@ -165,9 +165,9 @@ def test_a_holding_is_measured_and_is_given_back_once(account: Account, settings
 
 
 def test_an_owed_answer_beyond_the_share_of_its_owner_counts_whole(account: Account, settings: Any) -> None:
-    settings.A2A_OWNER_BODY_BYTES = 1_000
-    held = account.hold_owed(1, 3_000)
-    for size, counted in ((2_500, 2_500), (4_000, 2_500)):
+    settings.A2A_OWNER_BODY_BYTES = 20_000
+    held = account.hold_owed(1, 60_000)
+    for size, counted in ((50_000, 50_000), (80_000, 50_000)):
         held.measure(size)
         assert account.amounts["bodies", 1] == counted
     held.release()
@@ -191,9 +191,9 @@ def test_bodies_that_are_larger_than_was_expected_take_no_room_of_other_owners(a
 
 
 def test_owed_answers_beyond_the_share_of_their_owner_take_no_room_of_others(account: Account, settings: Any) -> None:
-    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 1_000, 4_000
-    answers = [account.hold_owed(ANN, 3_000) for _ in range(2)]
-    account.hold(BOB, "bodies", 1_000).release()
+    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 20_000, 80_000
+    answers = [account.hold_owed(ANN, 60_000) for _ in range(2)]
+    account.hold(BOB, "bodies", 20_000).release()
     with pytest.raises(RateLimited):
         account.check_bodies(ANN)
     for answer in answers:

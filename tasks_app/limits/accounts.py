@@ -16,6 +16,7 @@ from django.conf import settings
 from msgspec import Struct
 
 from a2a.errors import RateLimited, Unavailable
+from tasks_app.off_loop import LARGE
 
 SHORTEST, LONGEST = 1, 60
 """The bounds of Retry-After, in seconds."""
@@ -55,6 +56,13 @@ KINDS = {
     "downloads": Kind(noun="downloads", of_owner="A2A_DOWNLOADS", of_all="A2A_DOWNLOADS", shares=2, retry_after=5),
     "bodies": Kind(
         noun="bytes of requests and answers",
+        of_owner="A2A_OWNER_BODY_BYTES",
+        of_all="A2A_BODIES_BYTES",
+        leaves_half=True,
+    ),
+    # Apart from the others, so that one large answer that is read slowly has no small ones refused.
+    "small_answers": Kind(
+        noun="bytes of small answers",
         of_owner="A2A_OWNER_BODY_BYTES",
         of_all="A2A_BODIES_BYTES",
         leaves_half=True,
@@ -169,7 +177,7 @@ class Account:
                     del amounts[kind, owner_id]
 
     def add_owed(self, owner_id: Owner, kind: str, amount: int) -> int:
-        """Add an amount that is there in any case. Return its excess: the part for which the owner has no room."""
+        """Add an amount whatever the limits are. Return its excess: the part for which the owner has no room."""
         with self.lock:
             room = min(self._share_of(kind), self._left_to(owner_id, kind)) - self._without_excess(owner_id, kind)
             excess = min(max(0, amount - room), amount)
@@ -194,15 +202,23 @@ class Account:
         """
         return self.hold(owner_id, "bodies", max(0, min(size, settings.A2A_OWNER_BODY_BYTES - beside)))
 
+    def hold_answer(self, owner_id: int, size: int, beside: int) -> "Holding":
+        """Take the bytes of an answer as hold_body() does, those of a small one apart from the others."""
+        if size <= LARGE:
+            return self.hold(owner_id, "small_answers", size)
+        return self.hold_body(owner_id, size, beside)
+
     def hold_owed(self, owner_id: int, size: int) -> "Holding":
         """Take the bytes of an answer that is owed, whatever the account has: the change that it answers is done."""
-        return Holding(self, owner_id, "bodies", size, self.add_owed(owner_id, "bodies", size))
+        kind = "bodies" if size > LARGE else "small_answers"
+        return Holding(self, owner_id, kind, size, self.add_owed(owner_id, kind, size))
 
     def check_bodies(self, owner_id: int) -> None:
-        """Check that an owner may do what an answer is owed for. Raises RateLimited while such answers have taken more
-        than all bytes of the owner."""
-        if self.amounts.get(("bodies", owner_id), 0) > settings.A2A_OWNER_BODY_BYTES:
-            raise KINDS["bodies"].refusal(settings.A2A_OWNER_BODY_BYTES)
+        """Check that an owner may do what an answer is owed for. Raises RateLimited while its requests and answers have
+        more than all bytes of the owner."""
+        for kind in ("bodies", "small_answers"):
+            if self.amounts.get((kind, owner_id), 0) > settings.A2A_OWNER_BODY_BYTES:
+                raise KINDS[kind].refusal(settings.A2A_OWNER_BODY_BYTES)
 
     # ------------------------------------------------------ unfinished tasks
 

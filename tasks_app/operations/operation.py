@@ -94,7 +94,7 @@ class Context(Struct, kw_only=True):
         """Take the bytes of the answer from the account before they are read, and before anything is changed, if they
         count. Raises RateLimited and Unavailable."""
         if self.weight is None and self.counts(size):
-            self.weight = account.hold_body(self.caller.owner_id, size, self.exchange.request_bytes)
+            self.weight = account.hold_answer(self.caller.owner_id, size, self.exchange.request_bytes)
 
     def release(self) -> None:
         """Give the bytes of the answer back, if there are any."""

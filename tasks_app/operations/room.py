@@ -19,6 +19,7 @@ from django.conf import settings
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.event_log.readers import readers
 from tasks_app.limits.accounts import account
+from tasks_app.off_loop import LARGE
 from tasks_app.operations.operation import CallerLeft, Context
 
 PAUSE = 0.05
@@ -83,7 +84,7 @@ async def _has_left(context: Context) -> bool:
 
 async def _take_turn(context: Context, size: int) -> None:
     while not has_room(context, size):
-        if _has_room_beside_requests(context.caller.owner_id, size):
+        if size > LARGE and _has_room_beside_requests(context.caller.owner_id, size):
             context.weight = account.hold_owed(context.caller.owner_id, size)
             return
         if readers.draining:

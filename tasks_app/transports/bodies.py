@@ -104,7 +104,7 @@ class Intake:
         self.weight = size
 
     def take_weight(self) -> Holding | None:
-        """Return the bytes in the account, which the caller gives back from then on."""
+        """Return the bytes in the account, which the taker gives back from then on."""
         weight, self.weight = self.weight, 0
         return Holding(account, self.owner, "bodies", weight) if weight else None
 

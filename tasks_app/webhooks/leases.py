@@ -129,7 +129,7 @@ def _lock(rows: QuerySet[Any], limit: int) -> list[Any]:
 def _write(leases: list[DeliveryLease], idle: list[str], holder: str, now: datetime) -> None:
     """Write the leases. Webhooks without a waiting delivery are no longer due."""
     if idle:
-        Webhook.objects.filter(pk__in=idle).update(due_at=None)
+        Webhook.objects.filter(pk__in=idle).update(due_at=None, reason="")
     if leases:
         # The next body is of the task as of now, so the growth of the log counts from here.
         Webhook.objects.filter(pk__in=[lease.webhook for lease in leases]).update(

@@ -264,6 +264,21 @@ def test_an_owner_beyond_its_bytes_keeps_no_other_owner_waiting(
     assert {row.reason for row in rows} == {leases.byte_limit_reason()}
 
 
+def test_a_webhook_that_was_held_back_and_has_nothing_to_send_gives_no_reason(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, settings: Any
+) -> None:
+    settings.A2A_OWNER_DELIVERY_BYTES = 60_000
+    happens(hooked(owner, f"{there.url}/mine"), chunk("x"))
+    sender = Sender()
+    assert sender.volumes.use(owner.caller.owner_id, 120_000, clock.now())
+    pump(sender)
+    assert Webhook.objects.get().reason == leases.byte_limit_reason()
+    Delivery.objects.all().delete()
+    hand.on(minutes=5)
+    pump(sender)
+    assert (Webhook.objects.get().due_at, Webhook.objects.get().reason, there.got) == (None, "", [])
+
+
 def test_an_address_gets_no_more_bytes_whoever_sends_them_and_whatever_its_name(
     lanes: None, owner: Person, stranger: Person, there: Receiver, names: Names, hand: Hand, settings: Any
 ) -> None:

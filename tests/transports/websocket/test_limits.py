@@ -207,11 +207,39 @@ async def test_small_answers_count_until_the_client_takes_them(owner: Person) ->
                 patch.setattr(websocket, "text_of", _waiting(turn))
                 for number in range(8):
                     await client.send(call(number, "GetTask", {"id": task_id}))
-                key = "bodies", owner.caller.owner_id
+                key = "small_answers", owner.caller.owner_id
                 await eventually(lambda: account.amounts[key] > 8 * 10_000)
         for _ in range(8):
             assert (await next_frame(client))["result"]["id"] == task_id
         await eventually(lambda: {kind for kind, _, _ in holdings(account)} == {"sockets"})
+
+
+async def test_an_unread_large_answer_has_no_small_ones_refused(owner: Person, settings: Any) -> None:
+    async with connected(owner) as (client, _):
+        await client.send(call("m", "SendMessage", {"message": message("hello")}))
+        task_id = (await next_frame(client))["result"]["task"]["id"]
+        holding = account.hold_body(owner.caller.owner_id, settings.A2A_OWNER_BODY_BYTES)
+        await client.send(call("get", "GetTask", {"id": task_id}))
+        assert (await next_frame(client))["result"]["id"] == task_id
+        await client.send(call("cancel", "CancelTask", {"id": task_id}))
+        assert (await next_frame(client))["error"]["code"] == -32002, "it has ended"
+        holding.release()
+
+
+async def test_small_answers_beyond_their_limit_are_refused(owner: Person, settings: Any) -> None:
+    async with connected(owner) as (client, _):
+        await client.send(call("m", "SendMessage", {"message": message("hello")}))
+        task_id = (await next_frame(client))["result"]["task"]["id"]
+        holding = account.hold(owner.caller.owner_id, "small_answers", settings.A2A_OWNER_BODY_BYTES)
+        await client.send(call("get", "GetTask", {"id": task_id}))
+        assert (await next_frame(client))["error"]["code"] == -38008
+        owed = account.hold_owed(owner.caller.owner_id, 1)
+        await client.send(call("more", "SendMessage", {"message": message("hello")}))
+        assert (await next_frame(client))["error"]["code"] == -38008
+        owed.release()
+        holding.release()
+        await client.send(call("get", "GetTask", {"id": task_id}))
+        assert (await next_frame(client))["result"]["id"] == task_id
 
 
 def _waiting(turn: asyncio.Lock) -> Any:
