@@ -36,7 +36,8 @@ class DebtBuckets:
     def waits(self, now: datetime) -> dict[Hashable, float]:
         """Return the seconds until more may be used, for each bucket that is empty."""
         with self.lock:
-            empty = [key for key in self.levels if self._level(key, now) <= 0]
+            # A level only grows until the next use, so most buckets need no look at the time.
+            empty = [key for key, (level, _) in self.levels.items() if level <= 0 and self._level(key, now) <= 0]
         return {key: self.wait(key, now) for key in empty}
 
     def use(self, key: Hashable, amount: float, now: datetime) -> bool:
