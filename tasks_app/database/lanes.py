@@ -216,7 +216,7 @@ class SharedLane(Lane):
         self.gives_room = False
         """Whether there were many small calls between the last two counts."""
         self.owners: OrderedDict[Hashable, deque[Entry]] = OrderedDict()
-        self.owed = 0
+        self.patient_size = 0
         """Items that wait and that no limit refuses. An owner may have any number of them, which must not have those of
         others refused."""
         self.at_work: Counter[Hashable] = Counter()
@@ -236,10 +236,10 @@ class SharedLane(Lane):
         return refusals + super().put(fits)
 
     def _is_full(self) -> bool:
-        return self.size - self.owed >= self.most
+        return self.size - self.patient_size >= self.most
 
     def _add(self, entry: Entry) -> None:
-        self.owed += entry.is_patient
+        self.patient_size += entry.is_patient
         self.owners.setdefault(owner_of(entry), deque()).append(entry)
 
     def _take(self) -> Group | None:
@@ -248,7 +248,7 @@ class SharedLane(Lane):
             return None
         queue = self.owners.pop(owner)
         group = take_twins(queue)
-        self.owed -= sum(entry.is_patient for entry in group)
+        self.patient_size -= sum(entry.is_patient for entry in group)
         if queue:
             self.owners[owner] = queue
         self.at_work[owner] += 1

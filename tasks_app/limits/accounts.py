@@ -202,15 +202,15 @@ class Account:
         """
         return self.hold(owner_id, "bodies", max(0, min(size, settings.A2A_OWNER_BODY_BYTES - beside)))
 
-    def hold_answer(self, owner_id: int, size: int, beside: int) -> "Holding":
+    def hold_answer(self, owner_id: int, size: int, beside: int = 0) -> "Holding":
         """Take the bytes of an answer as hold_body() does, those of a small one apart from the others."""
-        if size <= LARGE:
-            return self.hold(owner_id, "small_answers", size)
-        return self.hold_body(owner_id, size, beside)
+        if (kind := kind_of_answer(size)) == "bodies":
+            return self.hold_body(owner_id, size, beside)
+        return self.hold(owner_id, kind, size)
 
     def hold_owed(self, owner_id: int, size: int) -> "Holding":
         """Take the bytes of an answer that is owed, whatever the account has: the change that it answers is done."""
-        kind = "bodies" if size > LARGE else "small_answers"
+        kind = kind_of_answer(size)
         return Holding(self, owner_id, kind, size, self.add_owed(owner_id, kind, size))
 
     def check_bodies(self, owner_id: int) -> None:
@@ -313,6 +313,11 @@ class Holding:
 
     def __del__(self) -> None:
         self.release()
+
+
+def kind_of_answer(size: int) -> str:
+    """Return the kind of resource that an answer of so many bytes is."""
+    return "bodies" if size > LARGE else "small_answers"
 
 
 def groups_of(owner_id: int, agent: str) -> tuple[str, str, str]:

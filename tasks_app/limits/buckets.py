@@ -30,15 +30,14 @@ class DebtBuckets:
     def wait(self, key: Hashable, now: datetime) -> float:
         """Return the seconds until more may be used; 0 if that is now."""
         with self.lock:
-            level = self._level(key, now)
-        return 0.0 if level > 0 else max(-level * 60 / self.per_minute(), 0.1)
+            return self._wait(key, now)
 
     def waits(self, now: datetime) -> dict[Hashable, float]:
         """Return the seconds until more may be used, for each bucket that is empty."""
         with self.lock:
             # A level only grows until the next use, so most buckets need no look at the time.
-            empty = [key for key, (level, _) in self.levels.items() if level <= 0 and self._level(key, now) <= 0]
-        return {key: self.wait(key, now) for key in empty}
+            empty = [key for key, (level, _) in self.levels.items() if level <= 0]
+            return {key: wait for key in empty if (wait := self._wait(key, now))}
 
     def use(self, key: Hashable, amount: float, now: datetime) -> bool:
         """Take an amount out of the bucket. Return false, and take nothing, if the bucket is empty."""
@@ -55,6 +54,10 @@ class DebtBuckets:
         """Return an amount to the bucket that was taken but not used."""
         with self.lock:
             self.levels[key] = self._level(key, now) + amount, now
+
+    def _wait(self, key: Hashable, now: datetime) -> float:
+        level = self._level(key, now)
+        return 0.0 if level > 0 else max(-level * 60 / self.per_minute(), 0.1)
 
     def _level(self, key: Hashable, now: datetime) -> float:
         most = self.per_minute()

@@ -57,7 +57,7 @@ def weigh(context: Context, size: int, *, is_owed: bool) -> Holding | None:
     weight, context.weight = context.weight, None
     if weight is None:
         owner_id = context.caller.owner_id
-        return account.hold_owed(owner_id, size) if is_owed else account.hold_answer(owner_id, size, 0)
+        return account.hold_owed(owner_id, size) if is_owed else account.hold_answer(owner_id, size)
     weight.measure(size)
     return weight
 

@@ -82,8 +82,8 @@ class Batch:
 
     def release(self) -> None:
         """Take replies out of the account, as a Reply does: those that there are, if the batch was cancelled."""
-        self.rest = 0
-        self._free_request()
+        if self.weight is not None:
+            self.weight.release()
         for reply in self.replies:
             if reply.done() and not reply.cancelled():
                 reply.result().release()

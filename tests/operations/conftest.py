@@ -9,7 +9,6 @@ import pytest
 
 from tasks_app import clock
 from tasks_app.runner.quick import Threads
-from tasks_app.upkeep.processes import process_row
 from tests.conftest import PATIENCE
 from tests.support.receiver import Receiver, receiver
 
@@ -34,10 +33,8 @@ def there() -> Iterator[Receiver]:
 
 @pytest.fixture
 def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a clock of its own, and a process that knows nothing yet."""
+    """Give each test a clock of its own. What the process knows of its clock is forgotten before each test."""
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
-    monkeypatch.setattr(process_row, "gap", "")
-    monkeypatch.setattr(process_row, "lag", None)
 
 
 @pytest.fixture

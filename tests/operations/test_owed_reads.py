@@ -21,4 +21,4 @@ def test_owed_reads_of_one_owner_have_no_reads_of_others_refused() -> None:
     lane.start()
     lane.stop()
     lane.join(PATIENCE)
-    assert (lane.size, lane.owed, [thread.is_alive() for thread in lane.threads]) == (0, 0, [False])
+    assert (lane.size, lane.patient_size, [thread.is_alive() for thread in lane.threads]) == (0, 0, [False])
