@@ -72,7 +72,8 @@ async def until(found: Callable[[], Any]) -> Any:
 
 
 async def stop(person: Person, task: Task) -> bytes:
-    """Let the agent end."""
+    """Let the agent end, once it is at work: to a run that has not begun, the message would be one of those before."""
+    await until(Task.objects.filter(pk=task.pk, state="working").first)
     wire = RPC.call("stop", taskId=task.id)
     wire["params"]["configuration"] = {"returnImmediately": True}
     async with post(person, RPC, wire) as answer:
