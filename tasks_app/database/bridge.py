@@ -40,7 +40,7 @@ class Bridge:
 
     def put(self, item: Work[R], future: Future[R] | None = None) -> None:
         """Have an item done without waiting. A future gets its result."""
-        self._put(Entry(item, future, since=time.monotonic(), patient=True))
+        self._put(Entry(item, future=future, since=time.monotonic(), patient=True))
 
     def _put(self, entry: Entry) -> None:
         _refuse(self._lane(entry.item.lane).put([entry]))
@@ -61,13 +61,19 @@ class Bridge:
         return sum(lane.calls for lane in (self.lanes.get("read"), self.lanes.get("write")) if lane is not None)
 
     async def ask(
-        self, item: Work[R], patience: float | None = None, departure: Callable[[], Awaitable[None]] | None = None
+        self,
+        item: Work[R],
+        patience: float | None = None,
+        departure: Callable[[], Awaitable[None]] | None = None,
+        on_delay: Callable[[], None] | None = None,
     ) -> R:
         """Return the result of the item, without blocking the loop.
 
         Raises the item's own errors. Raises LockRefused when another transaction keeps a row locked for longer than the
         patience, Busy when the lane is full or no result comes in time, and CallerLeft when `departure` ends before. A
         patience is given for work of our own: a full lane takes it in, and its result is awaited for at least as long.
+
+        `on_delay` is called each time that the item is not done at once, because a row is locked or the item is slow.
         """
         loop, now = asyncio.get_running_loop(), time.monotonic()
         waits = self.waits.get(loop) or self._waits_of(loop)
@@ -75,7 +81,15 @@ class Bridge:
         pauses: Iterator[float] | None = None
         while True:
             future: asyncio.Future[Any] = loop.create_future()
-            entry = Entry(item, future, loop, since=now, ends=ends, patient=patience is not None, departure=departure)
+            entry = Entry(
+                item,
+                loop,
+                patience is not None,
+                future=future,
+                since=now,
+                ends=ends,
+                departure=departure,
+            )
             waits.add(entry)
             try:
                 self._collect(entry, loop)
@@ -84,6 +98,8 @@ class Bridge:
                 waits.remove(entry)
             if not isinstance(result, NotDone):
                 return result
+            if on_delay is not None:
+                on_delay()
             if isinstance(result, Elsewhere):
                 item = result.instead
             pauses = pauses or _pauses(patience)
@@ -116,7 +132,7 @@ class Bridge:
         ends = _ends(item, now, patience)
         while True:
             future: Future[R | NotDone] = Future()
-            entry = Entry(item, future, since=now, ends=ends, patient=True)
+            entry = Entry(item, future=future, since=now, ends=ends, patient=True)
             self._put(entry)
             try:
                 result = future.result(None if ends == UNLIMITED else max(0.0, ends - time.monotonic()))

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from msgspec import Struct
@@ -27,19 +27,33 @@ class CallerLeft(Exception):
 AnyFuture = Future[Any] | asyncio.Future[Any]
 
 
-class Entry(Struct, eq=False):
-    """A work item in the queue of a lane, with the future for its result, and its deadline."""
+class Waiting(Struct, eq=False, kw_only=True):
+    """A caller's wait, with its deadline."""
 
-    item: Work[Any]
+    lack: ClassVar[str]
+    """The words of the error after the deadline, about what has not come."""
+
     future: AnyFuture | None = None
-    loop: asyncio.AbstractEventLoop | None = None
     since: float = 0.0
     ends: float = UNLIMITED
-    patient: bool = False
-    """True for work of our own, which a full lane takes in: its amount is bounded elsewhere."""
     departure: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller has left."""
     leaving: "asyncio.Future[None] | None" = None
+
+    def late(self, now: float) -> Busy:
+        """Return the error for its caller after the deadline."""
+        return Busy(detail=f"{self.lack} within {now - self.since:.0f} s")
+
+
+class Entry(Waiting, eq=False):
+    """A work item in the queue of a lane, with the future for its result."""
+
+    lack = "no answer from the database"
+
+    item: Work[Any]
+    loop: asyncio.AbstractEventLoop | None = None
+    patient: bool = False
+    """True for work of our own, which a full lane takes in: its amount is bounded elsewhere."""
 
     @property
     def is_patient(self) -> bool:
@@ -51,10 +65,6 @@ class Entry(Struct, eq=False):
         """True once its caller waits no more."""
         return self.future is not None and self.future.done()
 
-    def late(self, now: float) -> Busy:
-        """Return the error for its caller after the deadline."""
-        return Busy(detail=f"no answer from the database within {now - self.since:.0f} s")
-
 
 class Waits:
     """The waits of one event loop. One timer looks at all of them, because a timer for each call would cost every
@@ -62,7 +72,7 @@ class Waits:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, Waiting] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.patience = settings.A2A_CALL_SECONDS
         """The patience of callers as of the last look. Reading the setting would cost a call more than all else
@@ -74,12 +84,12 @@ class Waits:
             self._look_later()
         return self.patience if patience is None else max(self.patience, patience)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Waiting) -> None:
         self.entries[id(entry)] = entry
         if self.timer is None:
             self._look_later()
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: Waiting) -> None:
         """Remove an entry with its result. The timer goes on until it finds none, because the next entry is near."""
         self.entries.pop(id(entry), None)
         if entry.leaving is not None:

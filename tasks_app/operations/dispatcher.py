@@ -41,7 +41,7 @@ from a2a.states import TaskState
 from a2a.workflows import ExecuteWorkflow, GetCapabilities, GetWorkflow, SendInPhase, SetPhase, StreamInPhase
 from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.scopes import CANCEL, READ, READ_STREAMS, READ_WEBHOOKS, WRITE, WRITE_STREAMS, WRITE_WEBHOOKS
-from tasks_app.database.bridge import bridge
+from tasks_app.database.bridge import VITAL, bridge
 from tasks_app.database.work import DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.limits.rates import SEND_COST
@@ -176,15 +176,20 @@ async def _drive(operation: Coroutine[object, object, Grant], context: Context) 
 
 def _value_of(step: object, context: Context) -> Awaitable[object]:
     """Return an awaitable of the value that the operation waits for. Raises TypeError for any other await."""
+    value: Awaitable[object]
     match step:
         case Work():
-            return bridge.ask(step, departure=context.departure)
+            value = bridge.ask(step, departure=context.departure, on_delay=context.end_turn)
+            if step.lane in VITAL:
+                return value
         case RunQuick(run, owner_id):
-            return play_quickly(run, owner_id)
+            value = play_quickly(run, owner_id)
         case Await(start):
-            return start()
+            value = start()
         case _:
             raise TypeError(f"an operation awaits {step!r}: it may await work items, Await and RunQuick")
+    # A slow step has limits of its own, and would hold up the further calls of its owner.
+    return value if context.turn is None else context.turn.wait_outside(value)
 
 
 def perform_now(request: Request, context: Context) -> Result:

@@ -20,6 +20,7 @@ from tasks_app.database.work import R, Step, Work
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.none import NO_EXCHANGE, NoExchange
 from tasks_app.limits.accounts import Holding, account
+from tasks_app.limits.turns import Turn
 from tasks_app.off_loop import LARGE
 from tasks_app.operations.capabilities import Capability
 from tasks_app.runner.quick import Played
@@ -85,6 +86,8 @@ class Context(Struct, kw_only=True):
     """The bytes of a large request, which the account has for as long as the door works on the call."""
     weight: Holding | None = None
     """The bytes of the answer in the account, once the operation has taken them."""
+    turn: Turn | None = None
+    """The turn of the call among those of its owner. None for work of our own, which has no line."""
 
     def counts(self, size: int) -> bool:
         """Return whether an answer of so many bytes counts in the account of the caller."""
@@ -95,6 +98,11 @@ class Context(Struct, kw_only=True):
         count. Raises RateLimited and Unavailable."""
         if self.weight is None and self.counts(size):
             self.weight = account.hold_answer(self.caller.owner_id, size, self.exchange.request_bytes)
+
+    def end_turn(self) -> None:
+        """Give the turn of the call to the next one, before a wait for the task, and at the end."""
+        if self.turn is not None:
+            self.turn.end()
 
     def release(self) -> None:
         """Give the bytes of the answer back, if there are any."""

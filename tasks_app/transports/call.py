@@ -26,6 +26,7 @@ from tasks_app.callers.scopes import Right
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
+from tasks_app.limits.turns import Turn, turns
 from tasks_app.masking import mask_id
 from tasks_app.transports.keys import CheckAgain, Proof, authenticate, check_again, find_again
 from tasks_app.transports.streams import Stream
@@ -85,6 +86,8 @@ class Call(Struct, kw_only=True):
     """Finds the caller again, after identify(). A call without evidence may have it before."""
     until: float | None = None
     """The time at which its stream ends, in seconds since 1970; None for a call without such a time."""
+    turn: Turn | None = None
+    """The turn of the call, if the door has waited for it."""
 
     @property
     def caller(self) -> Caller:
@@ -144,6 +147,11 @@ class Call(Struct, kw_only=True):
     def origin(self) -> str:
         """Return the address for limits of strangers; empty if it is not known."""
         return origin_of(self.peer, forwarded=self.is_forwarded)
+
+    async def take_turn(self) -> Turn:
+        """Return the turn of the call among those of its owner, which the taker ends. Raises Busy and CallerLeft, and
+        TypeError before identify()."""
+        return self.turn or await turns.take(self.caller.owner_id, self.departure)
 
     def wrap(self, rpc_id: Id | UnsetType) -> Wrapping:
         """Return the envelope of the call, or of one of its members."""

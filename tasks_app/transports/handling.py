@@ -18,6 +18,7 @@ from a2a.requests import Request
 from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
+from tasks_app.database.errors import Busy
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.accounts import Holding, account
@@ -46,7 +47,6 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
 
     `select` returns the language, the method and the params. It may raise errors, and CallError.
     """
-    meaning = Meaning()
     context = Context(
         caller=call.caller,
         exchange=exchange,
@@ -58,6 +58,20 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         waits_for_room=not call.batch,
         request_weight=0 if call.batch or exchange.request_bytes <= LARGE else exchange.request_bytes,
     )
+    try:
+        return await _perform_and_answer(call, exchange, wrapping, select, Meaning(), context)
+    finally:
+        context.end_turn()
+
+
+async def _perform_and_answer(
+    call: Call,
+    exchange: OpenExchange,
+    wrapping: Wrapping,
+    select: Callable[[], Selection],
+    meaning: Meaning,
+    context: Context,
+) -> Reply:
     try:
         done = await _work(call, exchange, wrapping, select, meaning, context)
     except CallerLeft:
@@ -95,7 +109,14 @@ async def _work(
     context: Context,
 ) -> Reply | Answered:
     """Read and perform a call. Return its reply, or its whole answer. Raises what `handle` catches."""
+    no_turn: Busy | None = None
+    try:
+        context.turn = await call.take_turn()
+    except Busy as busy:
+        no_turn = busy  # The call is read all the same, because it is refused in its language.
     language, method, request = await read_or_charge(call, exchange, wrapping, select, meaning)
+    if no_turn is not None:
+        raise no_turn
     if not limits.pay(call.caller, cost := cost_of(method.request)):
         await limits.spend(call.caller, cost)
     if method.request.changes:
@@ -131,6 +152,7 @@ async def handle_own(
     """
     context = Context(caller=call.caller, exchange=exchange)
     try:
+        context.turn = await call.take_turn()
         exchange.set_caller(call.caller)
         await limits.spend(call.caller, LEAST_COST)
         exchange.is_change = changes
@@ -147,6 +169,8 @@ async def handle_own(
         return _fail(exchange, wrapping, error, None, context)
     except Exception as error:  # noqa: BLE001  # a door's one catch; logged with its reference
         return _fail(exchange, wrapping, fault(exchange, error), None, context)
+    finally:
+        context.end_turn()
     silent = wrapping.silent
     exchange.end("notified" if silent else "result", payload, status=204 if silent else 200)
     exchange.keep(payload)
@@ -164,6 +188,7 @@ async def _perform(
     try:
         result = await perform(request, context)
         if isinstance(result, Wait):
+            context.end_turn()
             context.release()  # The answer is read once the task has ended, and may be another size then.
         if isinstance(result, Wait) and may_wait:
             context.patience = start + settings.A2A_PING_SECONDS

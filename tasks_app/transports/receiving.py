@@ -49,7 +49,7 @@ class Batch:
         self.media = call.endpoint.envelope.media(call.endpoint.neutral)
         self.member_headers: list[dict[str, str]] = []
         """The headers of members that have a reply, or a late answer under way."""
-        self.call = replace(call, batch=True, request_id=self.request_id)
+        self.call = replace(call, batch=True, request_id=self.request_id, turn=None)
         self.heads = [(member.id, member.method) for member in members]
         """The ids and methods of the members, which themselves may be large."""
         self.admissions: set[int] = set()

@@ -60,9 +60,10 @@ async def refuse_unreadable(
 
     `methods` are those of its calls, as far as they can be read.
     """
-    pin = None
+    pin, turn = None, None
     try:
         await call.identify()
+        turn = await call.take_turn()
     except (Unauthenticated, TooManyCalls, CallerLeft) as cause:
         language = call.endpoint.early(methods)
         return refuse_stranger(exchange, wrapping, cause, (language, ()) if language else None)
@@ -75,6 +76,9 @@ async def refuse_unreadable(
         else:
             exchange.set_caller(call.caller)
         error = await _charge(call, error)
+    finally:
+        if turn is not None:
+            turn.end()
     failure = early_failure(exchange, wrapping, error, call.endpoint.early(methods, pin))
     exchange.keep(failure.payload)
     return _refuse(exchange, wrapping, error, failure)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -17,9 +17,10 @@ from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Member
 from a2a.errors import Error, InvalidRequest, RateLimited
 from tasks_app.callers.access import Caller
-from tasks_app.database.errors import MAY_PASS
+from tasks_app.database.errors import MAY_PASS, Busy
 from tasks_app.database.work import Work
 from tasks_app.limits.accounts import Holding, account
+from tasks_app.limits.turns import Turn
 from tasks_app.process.asgi_extensions import SOCKET
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.endings import end_stream
@@ -112,18 +113,30 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         await self.accept(self.opening.protocol)  # The last step: it raises ClientDisconnected if the client has left.
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Begin to answer a frame. One too many is refused, and no further frame is read meanwhile."""
+        """Begin to answer a frame when its caller has a turn for it. Meanwhile no further frame is read.
+
+        One too many is refused, and then no further frame is read until it is answered.
+        """
         if text_data is None or self.opening is None:
             await self.close(NO_TEXT, "frames must be text, with JSON in it")
             return
-        busy = len(self.working) - len(self.streams) >= settings.A2A_SOCKET_CALLS
-        work = asyncio.ensure_future(self._work(self.opening.call, text_data.encode(), busy=busy))
+        base, turn = self.opening.call, None
+        refusal: Error | None = None
+        try:
+            turn = await base.take_turn()
+        except Busy as error:
+            refusal = error
+        if len(self.working) - len(self.streams) >= settings.A2A_SOCKET_CALLS:
+            refusal = RateLimited(limit="calls in flight on a socket", most=str(settings.A2A_SOCKET_CALLS))
+        work = asyncio.ensure_future(self._work(base, turn, text_data.encode(), refusal))
         self.working.add(work)
-        work.add_done_callback(self._end_work)
-        if busy:
+        work.add_done_callback(partial(self._end_work, turn))
+        if refusal is not None:
             await asyncio.wait({work})
 
-    def _end_work(self, work: "asyncio.Task[Any]") -> None:
+    def _end_work(self, turn: Turn | None, work: "asyncio.Task[Any]") -> None:
+        if turn is not None:
+            turn.end()  # The work has done so, unless it was cancelled before it began.
         self.working.discard(work)
         self.silent.discard(work)
         self.beginning.discard(work)
@@ -179,10 +192,10 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
 
     # ------------------------------------------------------------------ one frame
 
-    async def _work(self, base: Call, body: bytes, *, busy: bool) -> None:
+    async def _work(self, base: Call, turn: Turn | None, body: bytes, refusal: Error | None) -> None:
         """Answer one frame, with the one catch of the door."""
         try:
-            reply = await self._handle(base, body, busy=busy)
+            reply = await self._handle(base, turn, body, refusal)
             del body  # It may be large, and a stream open for long.
             await (self._answer_batch(reply) if isinstance(reply, Batch) else self._answer(reply))
         except OSError:
@@ -191,9 +204,10 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             log.exception("a frame of a socket could not be answered")
             await self.close(FAULT, "a fault of the server")
 
-    async def _handle(self, base: Call, body: bytes, *, busy: bool) -> Reply | Batch:
+    async def _handle(self, base: Call, turn: Turn | None, body: bytes, refusal: Error | None) -> Reply | Batch:
         """Return the reply to a frame. One that cannot be matched to a call is an error with the id null."""
-        call = replace(base, identity=None)  # The key is looked up again, because it may be revoked by now.
+        # The key is looked up again, because it may be revoked by now.
+        call = replace(base, identity=None, turn=turn)
         weight, members = None, None
         try:
             weight = _weigh(base, body)
@@ -201,8 +215,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             if isinstance(members, Member) and members.method == END:
                 # A client at its limit must be able to end a stream. Frames are read one at a time then.
                 return await end_stream(call, members, body, self._end_stream)
-            if busy:
-                raise RateLimited(limit="calls in flight on a socket", most=str(settings.A2A_SOCKET_CALLS))
+            if refusal is not None:
+                raise refusal
             if _is_silent(members):
                 self.silent.add(_current())
             else:
@@ -219,6 +233,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             rpc_id = None if isinstance(error, InvalidRequest) else _id_of(members)
             return await refuse_body(call, body, error, rpc_id, methods_of(members) if members else ())
         finally:
+            if turn is not None:
+                turn.end()
             if weight:
                 weight.release()
 

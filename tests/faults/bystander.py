@@ -6,6 +6,7 @@ It is a process of its own, so that its figures contain no waiting behind the lo
 import asyncio
 import http.client
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -70,6 +71,12 @@ async def bystand(node: Node, key: str, seconds: float) -> dict[str, list[float]
     times: dict[str, list[float]] = json.loads(output)
     assert all(times.values()), times
     return times
+
+
+def percentiles(times: list[float]) -> str:
+    """Return the median and the 99th percentile in milliseconds."""
+    ordered = sorted(times)
+    return f"{statistics.median(ordered) * 1000:.1f}, {ordered[int(len(ordered) * 0.99)] * 1000:.1f}"
 
 
 if __name__ == "__main__":

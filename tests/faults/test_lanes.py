@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.faults.bystander import bystand
+from tests.faults.bystander import bystand, percentiles
 from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import KEY, Node, manage
@@ -220,11 +219,6 @@ RARE = [
     {"contextId": "here", "status": "TASK_STATE_REJECTED"},
     {"contextId": "nowhere"},
 ]
-
-
-def percentiles(times: list[float]) -> str:
-    ordered = sorted(times)
-    return f"{statistics.median(ordered) * 1000:.1f}, {ordered[int(len(ordered) * 0.99)] * 1000:.1f}"
 
 
 async def list_rarely(node: Node, key: str, times: list[float], place: int) -> None:

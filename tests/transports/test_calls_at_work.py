@@ -1,0 +1,200 @@
+"""Calls of one owner that are worked on at the same time: further ones wait, and hold up no other owner."""
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from a2a.agents import agent
+from a2a.requests import GetTask
+from a2a.run import Run
+from tasks_app.asgi.handler import LeanHandler
+from tasks_app.database.work import DoSlowly
+from tasks_app.limits.turns import turns
+from tasks_app.operations import dispatcher
+from tasks_app.operations.operation import Await, Done
+from tasks_app.runner import quick
+from tasks_app.transports.frames import END
+from tests.conftest import PATIENCE, Person
+from tests.support.agents import MEMORY
+from tests.support.lanes import Read
+from tests.transports.websocket.door import bearer, call, dialled, message, next_frame
+from tests.transports.websocket.serving import DOORS, eventually, serving, url
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+BOTH = {"http": LeanHandler(), **DOORS}
+GET = call(1, "GetTask", {"id": "none"})
+
+
+async def wait_for_a_word(run: Run) -> str:
+    """Waits until it is let go."""
+    MEMORY["begun"].set()
+    await asyncio.to_thread(MEMORY["word"].wait, PATIENCE)
+    return "done"
+
+
+agent(name="waits-for-a-word")(wait_for_a_word)
+agent(name="waits-quickly", quick=True)(wait_for_a_word)
+
+
+@pytest.fixture(autouse=True)
+def one_at_a_time(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.A2A_OWNER_CALLS = 1
+    monkeypatch.setattr(quick, "LIMIT", PATIENCE)
+    MEMORY["begun"], MEMORY["word"] = threading.Event(), threading.Event()
+
+
+def client(base: str, person: Person) -> httpx.AsyncClient:
+    headers = {"Authorization": f"Bearer {person.key}", "A2A-Version": "1.0", "Content-Type": "application/json"}
+    return httpx.AsyncClient(base_url=base, headers=headers, timeout=PATIENCE)
+
+
+def send(agent: str, text: str = "hello") -> str:
+    return call(2, "SendMessage", {"message": message(text), "metadata": {"agent": agent}})
+
+
+def line_of(owner: Person) -> int:
+    """Return the number of calls that wait for their turn."""
+    line = turns.lines.get(owner.caller.owner_id)
+    return len(line.places) if line else 0
+
+
+def code_of(answer: httpx.Response) -> int:
+    return int(answer.json()["error"]["code"])
+
+
+@pytest.mark.parametrize("body", [GET, f"[{GET}, {GET}, {GET}]", "no JSON"], ids=["call", "batch", "unreadable"])
+async def test_a_call_waits_for_its_turn_and_the_calls_of_others_do_not(
+    owner: Person, colleague: Person, body: str
+) -> None:
+    async with serving(BOTH) as server, client(url(server), owner) as own, client(url(server), colleague) as other:
+        turn = await turns.take(owner.caller.owner_id)
+        waiting = asyncio.ensure_future(own.post("/jsonrpc", content=body))
+        await eventually(lambda: line_of(owner) > 0)
+        assert code_of(await other.post("/jsonrpc", content=GET)) == -32001
+        assert not waiting.done()
+        turn.end()
+        assert b"error" in (await waiting).content
+    assert turns.lines == {}
+
+
+async def test_a_socket_is_not_read_while_a_frame_of_it_waits(owner: Person, colleague: Person) -> None:
+    async with (
+        serving() as server,
+        dialled(url(server), **bearer(owner.key)) as own,
+        dialled(url(server), **bearer(colleague.key)) as other,
+    ):
+        turn = await turns.take(owner.caller.owner_id)
+        for frame in (
+            GET,
+            "no JSON",
+            f"[{GET}, {GET}]",
+            json.dumps({"jsonrpc": "2.0", "id": "wish", "method": END, "params": {"id": 1}}),
+        ):
+            await own.send(frame)
+        await other.send(GET)
+        assert (await next_frame(other))["error"]["code"] == -32001
+        await eventually(lambda: line_of(owner) > 0)
+        assert line_of(owner) == 1
+        turn.end()
+        answers = [await next_frame(own) for _ in range(4)]
+        assert Counter(_id_of(answer) for answer in answers) == {1: 2, None: 1, "wish": 1}
+        await eventually(lambda: turns.lines == {})
+
+
+def _id_of(answer: Any) -> Any:
+    return answer[0]["id"] if isinstance(answer, list) else answer["id"]
+
+
+@pytest.mark.parametrize("agent", ["waits-for-a-word", "waits-quickly"])
+async def test_a_call_that_waits_for_an_agent_holds_up_no_other(owner: Person, agent: str) -> None:
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        waiting = asyncio.ensure_future(own.post("/jsonrpc", content=send(agent)))
+        await eventually(MEMORY["begun"].is_set)
+        await eventually(lambda: turns.lines == {})
+        assert code_of(await own.post("/jsonrpc", content=GET)) == -32001
+        assert not waiting.done()
+        MEMORY["word"].set()
+        assert "error" not in (await waiting).json()
+    assert turns.lines == {}
+
+
+def slowly(word: threading.Event) -> Awaitable[object]:
+    return DoSlowly(lambda: word.wait(PATIENCE))
+
+
+def elsewhere(word: threading.Event) -> Awaitable[object]:
+    return Await(lambda: asyncio.to_thread(word.wait, PATIENCE))
+
+
+def quickly(word: threading.Event) -> Awaitable[object]:
+    def wait() -> None:
+        word.wait(PATIENCE)
+
+    return Read(wait)
+
+
+@pytest.mark.parametrize(("step", "waits"), [(slowly, False), (elsewhere, False), (quickly, True)])
+async def test_a_call_has_no_turn_during_a_slow_step(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, step: Callable[[threading.Event], Awaitable[object]], waits: bool
+) -> None:
+    begun, end = asyncio.Event(), threading.Event()
+    plain = dispatcher.OPERATIONS[GetTask]
+
+    async def first(request: GetTask, context: Any) -> Done:
+        begun.set()
+        await step(end)
+        done: Done = await plain.function(request, context)
+        return done
+
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        with monkeypatch.context() as patch:
+            patch.setitem(dispatcher.OPERATIONS, GetTask, plain.__class__(first, plain.right))
+            calls = [asyncio.ensure_future(own.post("/jsonrpc", content=GET))]
+            await begun.wait()
+        calls.append(asyncio.ensure_future(own.post("/jsonrpc", content=send("echo"))))
+        if waits:
+            await eventually(lambda: line_of(owner) == 1)
+        else:
+            assert "task" in (await calls[1]).json()["result"]
+        end.set()
+        assert code_of(await calls[0]) == -32001
+        assert "task" in (await calls[1]).json()["result"]
+    assert turns.lines == {}
+
+
+async def test_a_call_that_gets_no_turn_in_time_is_refused_in_its_language(owner: Person, settings: Any) -> None:
+    settings.A2A_CALL_SECONDS = 0.1
+    turn = await turns.take(owner.caller.owner_id)
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        answer = await own.post("/jsonrpc", content=GET)
+        assert (answer.status_code, code_of(answer)) == (503, -38013)
+        assert int(answer.headers["retry-after"]) >= 1
+        assert answer.json()["error"]["data"][0]["reason"] == "UNAVAILABLE"
+        assert (await own.post("/jsonrpc", content="no JSON")).json()["error"]["code"] == -32700
+        async with dialled(url(server), **bearer(owner.key)) as socket:
+            await socket.send(GET)
+            assert (await next_frame(socket))["error"]["code"] == -38013
+            await socket.send(json.dumps({"jsonrpc": "2.0", "id": 4, "method": "GetTask"}))
+            assert (await next_frame(socket))["id"] == 4
+    turn.end()
+
+
+async def test_a_client_that_leaves_gives_up_its_place(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks_app.database.waits.WATCH_AFTER", 0.0)
+    turn = await turns.take(owner.caller.owner_id)
+    async with serving(BOTH) as server:
+        async with client(url(server), owner) as own:
+            waiting = asyncio.ensure_future(own.post("/jsonrpc", content=GET))
+            await eventually(lambda: line_of(owner) == 1)
+            waiting.cancel()
+        async with dialled(url(server), **bearer(owner.key)) as socket:
+            await socket.send(GET)
+            await eventually(lambda: line_of(owner) == 2)
+        turn.end()
+        await eventually(lambda: turns.lines == {})
