@@ -10,9 +10,9 @@ from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
 MOST = 10_000
 """The limit of exchanges."""
 MOST_BYTES = 16_000_000
-"""The limit of their size: the characters of their bodies, and OVERHEAD for each."""
-OVERHEAD = 500
-"""The size of an exchange apart from its bodies."""
+"""The limit of their size: the characters of their bodies, and ROW_SIZE for each."""
+ROW_SIZE = 2_000
+"""Bytes that an exchange takes in memory apart from its bodies, roughly."""
 AT_ONCE = 512
 """Exchanges in one offer, after offers that the database accepted."""
 
@@ -26,7 +26,7 @@ class Halves(NamedTuple):
 
 
 def _size(halves: Halves) -> int:
-    return len(halves.body.request) + len(halves.body.response) + OVERHEAD
+    return len(halves.body.request) + len(halves.body.response) + ROW_SIZE
 
 
 class Backlog:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from tasks_app import counters
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
-from tasks_app.exchanges.backlog import Backlog, Halves
+from tasks_app.exchanges.backlog import ROW_SIZE, Backlog, Halves
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recent import recent_calls
 from tasks_app.exchanges.storage import write
@@ -26,10 +26,8 @@ from tasks_app.exchanges.storage import write
 log = logging.getLogger(__name__)
 BEHIND = 0.05
 """Seconds by which recording may lag behind an answer."""
-MOST_BEHIND = 16_000_000
-"""Bytes of exchanges that may wait for the write lane, roughly."""
-ROW_SIZE = 2_000
-"""Bytes that the row of an exchange takes in memory, roughly."""
+MOST_BEHIND = 8_000_000
+"""Bytes of exchanges that may wait for the write lane, roughly. Further ones join the backlog."""
 
 
 class Record(Work[None], Struct, frozen=True):

@@ -111,10 +111,10 @@ def test_the_backlog_is_bounded_in_number_and_in_bytes(monkeypatch: pytest.Monke
     queue, pairs = Backlog(), [pair() for _ in range(5)]
     queue.keep(pairs)
     assert (list(queue.pairs), queue.losses) == (pairs[2:], 2)
-    monkeypatch.setattr(backlog, "MOST_BYTES", 3000)
+    monkeypatch.setattr(backlog, "MOST_BYTES", 2000 + backlog.ROW_SIZE)
     queue.keep([pair(request="x" * 2000)])
     assert (len(queue), queue.losses) == (1, 5)
-    assert queue.bytes == 2000 + backlog.OVERHEAD
+    assert queue.bytes == 2000 + backlog.ROW_SIZE
     queue.take()
     assert (len(queue), queue.bytes) == (0, 0)
 
