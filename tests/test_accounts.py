@@ -149,7 +149,7 @@ def test_owners_who_give_nothing_back_leave_some_bytes_to_the_next(account: Acco
             while True:
                 account.take(owner, "bodies")
                 amounts[owner] += 1
-    assert list(amounts.values()) == [100, 100, 100, 50, 25, 12, 6, 3]
+    assert list(amounts.values()) == [100, 100, 100, 50, 25, 13, 6, 3]
 
 
 def test_a_holding_is_measured_and_is_given_back_once(account: Account, settings: Any) -> None:

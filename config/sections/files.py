@@ -15,7 +15,7 @@ A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2, 31_536_000)
 A2A_DOWNLOADS = whole("A2A_DOWNLOADS", 100, 1)
 """Downloads of files in a process at the same time. Each has its file open, besides its connection, for as long as its
 client reads. Further ones get 503 with `Retry-After`. One address has half of them at most; a further one of it gets
-429."""
+429. It leaves half of what others have not taken to further addresses."""
 A2A_FILE_STORAGE = text("A2A_FILE_STORAGE", "django.core.files.storage.FileSystemStorage")
 """The dotted path of a Django storage. By default it is the folder `files` in `DATA_DIR`. Several processes need a
 storage that all of them reach, and that stores a file under exactly the name it gets."""

@@ -53,7 +53,14 @@ KINDS = {
     # A call waits for an unfinished task. With more waiting calls than tasks an owner waits for a task twice.
     "waits": Kind(noun="calls that wait", of_owner="A2A_OWNER_TASKS", of_all="A2A_TASKS", retry_after=5),
     # The link of a file has no owner, so the address of the download stands for one.
-    "downloads": Kind(noun="downloads", of_owner="A2A_DOWNLOADS", of_all="A2A_DOWNLOADS", shares=2, retry_after=5),
+    "downloads": Kind(
+        noun="downloads",
+        of_owner="A2A_DOWNLOADS",
+        of_all="A2A_DOWNLOADS",
+        shares=2,
+        leaves_half=True,
+        retry_after=5,
+    ),
     "bodies": Kind(
         noun="bytes of requests and answers",
         of_owner="A2A_OWNER_BODY_BYTES",
@@ -163,7 +170,7 @@ class Account:
         """Return how much of the limit for all owners the others leave to an owner, with what it has."""
         others = self.totals[kind] - self._without_excess(owner_id, kind)
         most: int = getattr(settings, KINDS[kind].of_all)
-        return (most - others) // (2 if KINDS[kind].leaves_half and others else 1)
+        return math.ceil((most - others) / 2) if KINDS[kind].leaves_half and others else most - others
 
     def _without_excess(self, owner_id: Owner, kind: str) -> int:
         return self.amounts[kind, owner_id] - self.excess[kind, owner_id]

@@ -76,6 +76,15 @@ def test_one_address_has_half_of_the_downloads_at_most(path: str, settings: Any)
     run(path, 5, settings, story)
 
 
+def test_two_addresses_leave_downloads_to_others(path: str, settings: Any) -> None:
+    async def story(stack: AsyncExitStack, begin: Any) -> None:
+        assert [await begin(1) for _ in range(4)] == [200] * 4
+        assert [await begin(2) for _ in range(3)] == [200, 200, 503]
+        assert [await begin(address) for address in (3, 3, 4, 5)] == [200, 503, 200, 503]
+
+    run(path, 8, settings, story)
+
+
 def test_an_address_has_one_download_where_there_is_no_more(path: str, settings: Any) -> None:
     async def story(stack: AsyncExitStack, begin: Any) -> None:
         assert [await begin(address) for address in (1, 2)] == [200, 503]
