@@ -40,6 +40,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Hand:
     return hand
 
 
+async def all_given(turns: Turns) -> None:
+    """Check that each turn is given back in the next round of the loop."""
+    await asyncio.sleep(0)
+    assert turns.lines == {}
+
+
 async def waiting(turns: Turns, number: int, **more: Any) -> list["asyncio.Task[Any]"]:
     """Return calls of Ann that wait for a turn."""
     calls = [asyncio.ensure_future(turns.take(ANN, **more)) for _ in range(number)]
@@ -59,7 +65,7 @@ async def test_an_owner_at_the_limit_waits_and_others_do_not(turns: Turns) -> No
     assert not third.done(), "who comes first is first, and a turn is given back once"
     second.result().end()
     (await third).end()
-    assert turns.lines == {}
+    await all_given(turns)
 
 
 async def test_an_owner_has_an_eighth_while_others_call(turns: Turns, settings: Any, clock: Hand) -> None:
@@ -69,6 +75,7 @@ async def test_an_owner_has_an_eighth_while_others_call(turns: Turns, settings: 
     calls = await waiting(turns, 16)
     for turn in many[:14]:
         turn.end()
+    for _ in range(3):
         await asyncio.sleep(0)
     assert not any(call.done() for call in calls), "two are at work"
     many[14].end()
@@ -79,7 +86,41 @@ async def test_an_owner_has_an_eighth_while_others_call(turns: Turns, settings: 
     await asyncio.wait_for(asyncio.gather(*calls), PATIENCE)
     for call in calls:
         call.result().end()
-    assert turns.lines == {}
+    await all_given(turns)
+
+
+async def test_a_turn_that_is_given_back_is_one_of_the_next_round(turns: Turns, settings: Any) -> None:
+    """Otherwise calls that wait for nothing would all be answered in one round of the loop."""
+    settings.A2A_OWNER_CALLS = 2
+    ended: list[int] = []
+
+    async def answer(number: int) -> None:
+        turn = await turns.take(ANN)
+        ended.append(number)
+        turn.end()
+
+    calls = [asyncio.ensure_future(answer(number)) for number in range(6)]
+    await asyncio.sleep(0)
+    assert ended == [0, 1]
+    await asyncio.gather(*calls)
+    assert ended == list(range(6))
+    await all_given(turns)
+
+
+async def test_a_call_that_has_begun_comes_before_those_that_have_not(turns: Turns) -> None:
+    first, may_end = await turns.take(ANN), asyncio.Event()
+    work = asyncio.ensure_future(first.wait_outside(may_end.wait()))
+    await asyncio.sleep(0)
+    second = await turns.take(ANN)
+    (third,) = await waiting(turns, 1)
+    may_end.set()
+    await asyncio.sleep(0.01)
+    second.end()
+    assert await work
+    assert not third.done()
+    first.end()
+    (await third).end()
+    await all_given(turns)
 
 
 async def test_a_call_that_gives_up_leaves_its_place_to_the_next(turns: Turns) -> None:
@@ -87,10 +128,11 @@ async def test_a_call_that_gives_up_leaves_its_place_to_the_next(turns: Turns) -
     second, third, fourth = await waiting(turns, 3)
     second.cancel()
     first.end()
+    await asyncio.sleep(0)
     third.cancel()  # It has the turn already, and does not know it yet.
     (await fourth).end()
     assert (second.cancelled(), third.cancelled()) == (True, True)
-    assert turns.lines == {}
+    await all_given(turns)
 
 
 async def test_a_call_whose_caller_leaves_waits_no_longer(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +148,7 @@ async def test_a_call_whose_caller_leaves_waits_no_longer(turns: Turns, monkeypa
     with pytest.raises(CallerLeft):
         await second
     first.end()
-    assert turns.lines == {}
+    await all_given(turns)
 
 
 async def test_a_call_that_gets_no_turn_in_time_is_refused(turns: Turns, settings: Any) -> None:
@@ -116,7 +158,7 @@ async def test_a_call_that_gets_no_turn_in_time_is_refused(turns: Turns, setting
         await turns.take(ANN)
     assert "no turn" in refused.value.facts["detail"]
     first.end()
-    assert turns.lines == {}
+    await all_given(turns)
 
 
 async def test_a_call_has_no_turn_while_it_waits_for_something_slow(turns: Turns) -> None:
@@ -131,7 +173,7 @@ async def test_a_call_has_no_turn_while_it_waits_for_something_slow(turns: Turns
     (third,) = await waiting(turns, 1)
     first.end()
     (await third).end()
-    assert turns.lines == {}
+    await all_given(turns)
 
 
 async def test_slow_work_goes_on_without_a_turn_if_there_is_none_in_time(turns: Turns, settings: Any) -> None:
@@ -143,4 +185,4 @@ async def test_slow_work_goes_on_without_a_turn_if_there_is_none_in_time(turns: 
     assert await work == "done"
     first.end()
     second.end()
-    assert turns.lines == {}
+    await all_given(turns)

@@ -67,7 +67,7 @@ class Turn:
         self.end()
         result = await work
         with contextlib.suppress(Busy):  # Then the call goes on without a turn: its change may be half done.
-            self.line = (await self.turns.take(self.owner_id)).line
+            self.line = (await self.turns.take(self.owner_id, is_next=True)).line
         return result
 
 
@@ -77,18 +77,22 @@ class Turns:
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.lines: dict[int, Line] = {}
+        self.returns: list[tuple[int, Line]] = []
+        """The turns that were given back in the current round of the loop."""
         self.last_owner: int | None = None
         """The owner of the last call."""
         self.shared_until = 0.0
         """The time until which several owners share the process, on the monotonic clock."""
 
-    async def take(self, owner_id: int, departure: Callable[[], Awaitable[None]] | None = None) -> Turn:
-        """Return a turn, at once if the owner has fewer than it may have.
+    async def take(
+        self, owner_id: int, departure: Callable[[], Awaitable[None]] | None = None, *, is_next: bool = False
+    ) -> Turn:
+        """Return a turn, at once if the owner has fewer than it may have. A call that has begun is next in its line.
 
         Raises Busy if there is none within A2A_CALL_SECONDS, and CallerLeft if `departure` ends before.
         """
         if (loop := asyncio.get_running_loop()) is not self.loop:
-            self.loop, self.lines, self.waits = loop, {}, Waits(loop)
+            self.loop, self.lines, self.returns, self.waits = loop, {}, [], Waits(loop)
         now = monotonic()
         if owner_id != self.last_owner:
             if self.last_owner is not None:
@@ -98,7 +102,7 @@ class Turns:
         if line is None:
             line = self.lines[owner_id] = Line()
         if line.at_work >= self.most(now):
-            await self._wait(line, departure)
+            await self._wait(line, departure, is_next=is_next)
         else:
             line.at_work += 1
         return Turn(self, owner_id, line)
@@ -109,17 +113,33 @@ class Turns:
         return max(1, most // SHARE) if now < self.shared_until else most
 
     def give(self, owner_id: int, line: Line) -> None:
-        """Give a turn of an owner back."""
-        line.give(self.most(monotonic()))
-        if not line.at_work and self.lines.get(owner_id) is line:
-            del self.lines[owner_id]
+        """Give a turn of an owner back, for the next round of the loop.
 
-    async def _wait(self, line: Line, departure: Callable[[], Awaitable[None]] | None) -> None:
+        Calls that wait for nothing, such as those that cannot be read, would otherwise all be answered in one round.
+        """
+        if self.lines.get(owner_id) is not line or self.loop is None or self.loop.is_closed():
+            line.give(self.most(monotonic()))  # Another loop has taken over.
+            return
+        if not self.returns:
+            self.loop.call_soon(self._give_all, self.returns)
+        self.returns.append((owner_id, line))
+
+    def _give_all(self, returns: list[tuple[int, Line]]) -> None:
+        """Give the turns of a round back."""
+        if self.returns is returns:
+            self.returns = []
+        most = self.most(monotonic())
+        for owner_id, line in returns:
+            line.give(most)
+            if not line.at_work and self.lines.get(owner_id) is line:
+                del self.lines[owner_id]
+
+    async def _wait(self, line: Line, departure: Callable[[], Awaitable[None]] | None, *, is_next: bool) -> None:
         """Wait until another call of the owner gives its turn to this one. Raises Busy and CallerLeft."""
         waits, now = self.waits, monotonic()
         future: asyncio.Future[None] = waits.loop.create_future()
         place = Place(future=future, since=now, ends=now + waits.seconds(None), departure=departure)
-        line.places.append(place)
+        (line.places.appendleft if is_next else line.places.append)(place)
         waits.add(place)
         try:
             await future
