@@ -6,6 +6,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from tasks_app.database.bridge import bridge
+from tasks_app.database.lanes import SharedLane
 from tasks_app.database.work import DoSlowly
 from tests.conftest import PATIENCE, Person, until
 
@@ -15,10 +16,9 @@ Result = TypeVar("Result")
 def beside_reads(person: Person, settings: Any, call: Callable[[], Result]) -> Result:
     """Return the result of a call. The reads end when a read of the call waits too, or when it is refused."""
     settings.A2A_OWNER_READS = 1
-    end = Event()
+    lane, end = _roomy_lane(), Event()
     for _ in range(settings.A2A_READ_CONNECTIONS + 1):
         bridge.put(DoSlowly(end.wait, person.caller.owner_id))
-    lane = bridge.lanes["slow"]
     until(lambda: lane.size == 2, "all others are under way")
     with ThreadPoolExecutor(1) as threads:
         try:
@@ -27,3 +27,13 @@ def beside_reads(person: Person, settings: Any, call: Callable[[], Result]) -> R
         finally:
             end.set()
         return outcome.result(PATIENCE)
+
+
+def _roomy_lane() -> SharedLane:
+    """Return the lane of long reads, where an owner has all threads but one, however many calls there were before."""
+    bridge.do(DoSlowly(lambda: None))
+    lane = bridge.lanes["slow"]
+    assert isinstance(lane, SharedLane)
+    with lane.ready:
+        lane.small_calls, lane.gives_room = lambda: 0, False
+    return lane
