@@ -135,6 +135,29 @@ async def test_a_call_that_gives_up_leaves_its_place_to_the_next(turns: Turns) -
     await all_given(turns)
 
 
+async def test_the_last_call_that_gives_up_with_its_turn_leaves_no_line(turns: Turns) -> None:
+    first = await turns.take(ANN)
+    (second,) = await waiting(turns, 1)
+    first.end()
+    await asyncio.sleep(0)
+    second.cancel()  # It has the turn already, and does not know it yet.
+    await asyncio.wait({second})
+    await all_given(turns)
+
+
+async def test_the_first_in_the_line_are_first_when_the_limit_rises(turns: Turns, settings: Any, clock: Hand) -> None:
+    settings.A2A_OWNER_CALLS = 16
+    (await turns.take(BOB)).end()
+    many = [await turns.take(ANN) for _ in range(2)]
+    (third,) = await waiting(turns, 1)
+    clock.on(SHARED_SECONDS)
+    many.append(await turns.take(ANN))
+    many.append(await asyncio.wait_for(third, PATIENCE))
+    for turn in many:
+        turn.end()
+    await all_given(turns)
+
+
 async def test_a_call_whose_caller_leaves_waits_no_longer(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks_app.database.waits.WATCH_AFTER", 0.0)
     gone = asyncio.Event()
@@ -147,6 +170,7 @@ async def test_a_call_whose_caller_leaves_waits_no_longer(turns: Turns, monkeypa
     gone.set()
     with pytest.raises(CallerLeft):
         await second
+    assert not turns.lines[ANN].places, "memory keeps nothing of the call"
     first.end()
     await all_given(turns)
 

@@ -8,7 +8,7 @@ well.
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TypeVar
@@ -35,15 +35,17 @@ class Place(Waiting, eq=False):
 class Line:
     """The calls of one owner: those that have a turn, and the places of those that wait for one."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
         self.at_work = 0
-        self.places: deque[Place] = deque()
+        self.places: OrderedDict[Place, None] = OrderedDict()
+        """The places of those that wait, in their order. One that gives up takes its place out, with all that the place
+        refers to."""
 
-    def give(self, most: int) -> None:
-        """Give a turn back, and turns to those who wait as far as the limit allows."""
-        self.at_work -= 1
+    def fill(self, most: int) -> None:
+        """Give turns to those who wait, as far as the limit allows."""
         while self.places and self.at_work < most:
-            future = self.places.popleft().future
+            future = self.places.popitem(last=False)[0].future
             if future is not None and not future.done():
                 future.set_result(None)
                 self.at_work += 1
@@ -52,15 +54,21 @@ class Line:
 class Turn:
     """The turn of one call, which end() gives back. While the call waits for something slow, it has none."""
 
-    def __init__(self, turns: "Turns", owner_id: int, line: Line) -> None:
+    def __init__(self, turns: "Turns", owner_id: int, line: Line | None = None) -> None:
         self.turns, self.owner_id = turns, owner_id
-        self.line: Line | None = line
+        self.line = line
+        """The line that the turn is of; None once it is given back, and for a call that got none in time."""
 
     def end(self) -> None:
-        """Give the turn back. A second call does nothing."""
+        """Give the turn back in the next round of the loop. A second call does nothing.
+
+        Calls that wait for nothing, such as those that cannot be read, would otherwise find a free turn one after the
+        other, and hundreds of them would be answered in one round.
+        """
         if self.line is not None:
             line, self.line = self.line, None
-            self.turns.give(self.owner_id, line)
+            if not line.loop.is_closed():
+                line.loop.call_soon(self.turns.give_back, self.owner_id, line)
 
     async def wait_outside(self, work: Awaitable[R]) -> R:
         """Return the result of slow work, without the turn meanwhile. Raises the errors of the work."""
@@ -77,8 +85,6 @@ class Turns:
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.lines: dict[int, Line] = {}
-        self.returns: list[tuple[int, Line]] = []
-        """The turns that were given back in the current round of the loop."""
         self.last_owner: int | None = None
         """The owner of the last call."""
         self.shared_until = 0.0
@@ -92,7 +98,7 @@ class Turns:
         Raises Busy if there is none within A2A_CALL_SECONDS, and CallerLeft if `departure` ends before.
         """
         if (loop := asyncio.get_running_loop()) is not self.loop:
-            self.loop, self.lines, self.returns, self.waits = loop, {}, [], Waits(loop)
+            self.loop, self.lines, self.waits = loop, {}, Waits(loop)
         now = monotonic()
         if owner_id != self.last_owner:
             if self.last_owner is not None:
@@ -100,9 +106,12 @@ class Turns:
             self.last_owner = owner_id
         line = self.lines.get(owner_id)
         if line is None:
-            line = self.lines[owner_id] = Line()
-        if line.at_work >= self.most(now):
-            await self._wait(line, departure, is_next=is_next)
+            line = self.lines[owner_id] = Line(loop)
+        most = self.most(now)
+        if line.places:
+            line.fill(most)  # The limit may be higher than when they came.
+        if line.at_work >= most:
+            await self._wait(owner_id, line, departure, is_next=is_next)
         else:
             line.at_work += 1
         return Turn(self, owner_id, line)
@@ -112,42 +121,32 @@ class Turns:
         most: int = settings.A2A_OWNER_CALLS
         return max(1, most // SHARE) if now < self.shared_until else most
 
-    def give(self, owner_id: int, line: Line) -> None:
-        """Give a turn of an owner back, for the next round of the loop.
+    def give_back(self, owner_id: int, line: Line) -> None:
+        """Give a turn of an owner to those who wait, as far as the limit allows."""
+        line.at_work -= 1
+        line.fill(self.most(monotonic()))
+        if not line.at_work and self.lines.get(owner_id) is line:
+            del self.lines[owner_id]
 
-        Calls that wait for nothing, such as those that cannot be read, would otherwise all be answered in one round.
-        """
-        if self.lines.get(owner_id) is not line or self.loop is None or self.loop.is_closed():
-            line.give(self.most(monotonic()))  # Another loop has taken over.
-            return
-        if not self.returns:
-            self.loop.call_soon(self._give_all, self.returns)
-        self.returns.append((owner_id, line))
-
-    def _give_all(self, returns: list[tuple[int, Line]]) -> None:
-        """Give the turns of a round back."""
-        if self.returns is returns:
-            self.returns = []
-        most = self.most(monotonic())
-        for owner_id, line in returns:
-            line.give(most)
-            if not line.at_work and self.lines.get(owner_id) is line:
-                del self.lines[owner_id]
-
-    async def _wait(self, line: Line, departure: Callable[[], Awaitable[None]] | None, *, is_next: bool) -> None:
+    async def _wait(
+        self, owner_id: int, line: Line, departure: Callable[[], Awaitable[None]] | None, *, is_next: bool
+    ) -> None:
         """Wait until another call of the owner gives its turn to this one. Raises Busy and CallerLeft."""
         waits, now = self.waits, monotonic()
-        future: asyncio.Future[None] = waits.loop.create_future()
+        future: asyncio.Future[None] = line.loop.create_future()
         place = Place(future=future, since=now, ends=now + waits.seconds(None), departure=departure)
-        (line.places.appendleft if is_next else line.places.append)(place)
+        line.places[place] = None
+        if is_next:
+            line.places.move_to_end(place, last=False)
         waits.add(place)
         try:
             await future
         except asyncio.CancelledError:
             if not future.cancelled() and future.exception() is None:
-                line.give(self.most(monotonic()))
+                self.give_back(owner_id, line)
             raise
         finally:
+            line.places.pop(place, None)
             waits.remove(place)
 
 
