@@ -83,6 +83,21 @@ async def test_a_call_waits_for_its_turn_and_the_calls_of_others_do_not(
     assert turns.lines == {}
 
 
+async def test_a_ticket_waits_for_the_turn_of_its_caller(owner: Person, settings: Any) -> None:
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        turn = await turns.take(owner.caller.owner_id)
+        waiting = asyncio.ensure_future(own.post("/ws/ticket"))
+        await eventually(lambda: line_of(owner) == 1)
+        turn.end()
+        assert "ticket" in (await waiting).json()
+        await eventually(lambda: turns.lines == {})
+        turn, settings.A2A_CALL_SECONDS = await turns.take(owner.caller.owner_id), 0.1
+        answer = await own.post("/ws/ticket")
+        assert (answer.status_code, code_of(answer)) == (503, -38013)
+        assert int(answer.headers["retry-after"]) >= 1
+        turn.end()
+
+
 async def test_a_socket_is_not_read_while_a_frame_of_it_waits(owner: Person, colleague: Person) -> None:
     async with (
         serving() as server,
