@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from django.db import DatabaseError, InterfaceError
 
@@ -11,6 +12,7 @@ from a2a.language import Language, Method
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.schemes import token_url
 from tasks_app.callers.scopes import scopes_of
+from tasks_app.database.errors import Busy
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
@@ -63,7 +65,8 @@ async def refuse_unreadable(
     pin, turn = None, None
     try:
         await call.identify()
-        turn = await call.take_turn()
+        with suppress(Busy):  # Then it is refused without a turn, for the same error.
+            turn = await call.take_turn()
     except (Unauthenticated, TooManyCalls, CallerLeft) as cause:
         language = call.endpoint.early(methods)
         return refuse_stranger(exchange, wrapping, cause, (language, ()) if language else None)

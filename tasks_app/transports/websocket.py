@@ -20,7 +20,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.errors import MAY_PASS, Busy
 from tasks_app.database.work import Work
 from tasks_app.limits.accounts import Holding, account
-from tasks_app.limits.turns import Turn
+from tasks_app.limits.turns import Turn, turns
 from tasks_app.process.asgi_extensions import SOCKET
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.endings import end_stream
@@ -75,6 +75,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """The right to send. No frame is queued: work waits here until the client has taken the frame before."""
         self.closing = asyncio.Event()
         """Set when the connection ends, before the work on its frames is cancelled."""
+        self.waits_for_turn = False
+        """Whether a frame waits for the turn of its caller."""
         self.quiet_since = 0.0
         """The time at which the last work ended."""
 
@@ -120,12 +122,15 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         if text_data is None or self.opening is None:
             await self.close(NO_TEXT, "frames must be text, with JSON in it")
             return
-        base, turn = self.opening.call, None
+        base = self.opening.call
         refusal: Error | None = None
+        self.waits_for_turn = True
         try:
             turn = await base.take_turn()
         except Busy as error:
-            refusal = error
+            refusal, turn = error, Turn(turns, base.caller.owner_id)  # The refusal waits for none a second time.
+        finally:
+            self.waits_for_turn = False
         if len(self.working) - len(self.streams) >= settings.A2A_SOCKET_CALLS:
             refusal = RateLimited(limit="calls in flight on a socket", most=str(settings.A2A_SOCKET_CALLS))
         work = asyncio.ensure_future(self._work(base, turn, text_data.encode(), refusal))
@@ -134,9 +139,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         if refusal is not None:
             await asyncio.wait({work})
 
-    def _end_work(self, turn: Turn | None, work: "asyncio.Task[Any]") -> None:
-        if turn is not None:
-            turn.end()  # The work has done so, unless it was cancelled before it began.
+    def _end_work(self, turn: Turn, work: "asyncio.Task[Any]") -> None:
+        turn.end()  # The work has done so, unless it was cancelled before it began.
         self.working.discard(work)
         self.silent.discard(work)
         self.beginning.discard(work)
@@ -179,7 +183,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         clock = asyncio.get_running_loop().time
         due = clock() + rest_of(expires_at, KEY_SECONDS)
         while True:
-            idle_at = (clock() if self.working else self.quiet_since) + settings.A2A_SOCKET_IDLE_SECONDS
+            is_busy = self.working or self.waits_for_turn
+            idle_at = (clock() if is_busy else self.quiet_since) + settings.A2A_SOCKET_IDLE_SECONDS
             if clock() >= idle_at:
                 await self.close(IDLE, f"there was no call for {settings.A2A_SOCKET_IDLE_SECONDS:g} s")
                 return
@@ -192,7 +197,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
 
     # ------------------------------------------------------------------ one frame
 
-    async def _work(self, base: Call, turn: Turn | None, body: bytes, refusal: Error | None) -> None:
+    async def _work(self, base: Call, turn: Turn, body: bytes, refusal: Error | None) -> None:
         """Answer one frame, with the one catch of the door."""
         try:
             reply = await self._handle(base, turn, body, refusal)
@@ -204,7 +209,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             log.exception("a frame of a socket could not be answered")
             await self.close(FAULT, "a fault of the server")
 
-    async def _handle(self, base: Call, turn: Turn | None, body: bytes, refusal: Error | None) -> Reply | Batch:
+    async def _handle(self, base: Call, turn: Turn, body: bytes, refusal: Error | None) -> Reply | Batch:
         """Return the reply to a frame. One that cannot be matched to a call is an error with the id null."""
         # The key is looked up again, because it may be revoked by now.
         call = replace(base, identity=None, turn=turn)
@@ -233,8 +238,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             rpc_id = None if isinstance(error, InvalidRequest) else _id_of(members)
             return await refuse_body(call, body, error, rpc_id, methods_of(members) if members else ())
         finally:
-            if turn is not None:
-                turn.end()
+            turn.end()
             if weight:
                 weight.release()
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,7 +16,9 @@ from a2a.requests import GetTask
 from a2a.run import Run
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.database.work import DoSlowly
+from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.turns import turns
+from tasks_app.models import Exchange
 from tasks_app.operations import dispatcher
 from tasks_app.operations.operation import Await, Done
 from tasks_app.runner import quick
@@ -24,7 +27,7 @@ from tests.conftest import PATIENCE, Person
 from tests.support.agents import MEMORY
 from tests.support.lanes import Read
 from tests.transports.websocket.door import bearer, call, dialled, message, next_frame
-from tests.transports.websocket.serving import DOORS, eventually, serving, url
+from tests.transports.websocket.serving import DOORS, eventually, in_a_thread, serving, url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 BOTH = {"http": LeanHandler(), **DOORS}
@@ -96,6 +99,17 @@ async def test_a_ticket_waits_for_the_turn_of_its_caller(owner: Person, settings
         assert (answer.status_code, code_of(answer)) == (503, -38013)
         assert int(answer.headers["retry-after"]) >= 1
         turn.end()
+
+
+async def test_a_socket_with_a_frame_that_waits_is_not_idle(owner: Person, settings: Any) -> None:
+    settings.A2A_SOCKET_IDLE_SECONDS = 0.3
+    turn = await turns.take(owner.caller.owner_id)
+    async with serving() as server, dialled(url(server), **bearer(owner.key)) as socket:
+        await socket.send(GET)
+        await eventually(lambda: line_of(owner) == 1)
+        await asyncio.sleep(0.6)
+        turn.end()
+        assert (await next_frame(socket))["error"]["code"] == -32001
 
 
 async def test_a_socket_is_not_read_while_a_frame_of_it_waits(owner: Person, colleague: Person) -> None:
@@ -195,8 +209,32 @@ async def test_a_call_that_gets_no_turn_in_time_is_refused_in_its_language(owner
         async with dialled(url(server), **bearer(owner.key)) as socket:
             await socket.send(GET)
             assert (await next_frame(socket))["error"]["code"] == -38013
+            await socket.send(json.dumps({"jsonrpc": "2.0", "id": 3, "method": END, "params": {"id": "none"}}))
+            assert (await next_frame(socket))["result"] == {"ended": False}, "a stream can be ended all the same"
             await socket.send(json.dumps({"jsonrpc": "2.0", "id": 4, "method": "GetTask"}))
             assert (await next_frame(socket))["id"] == 4
+    turn.end()
+
+
+async def test_a_frame_that_gets_no_turn_is_refused_after_a_single_wait(owner: Person, settings: Any) -> None:
+    settings.A2A_CALL_SECONDS = 2
+    turn = await turns.take(owner.caller.owner_id)
+    async with serving() as server, dialled(url(server), **bearer(owner.key)) as socket:
+        since = time.monotonic()
+        await socket.send(GET)
+        assert (await next_frame(socket))["error"]["code"] == -38013
+        assert time.monotonic() - since < 2 * settings.A2A_CALL_SECONDS
+    turn.end()
+
+
+async def test_an_unreadable_call_without_a_turn_is_recorded_with_its_caller(owner: Person, settings: Any) -> None:
+    settings.A2A_CALL_SECONDS = 0.1
+    turn = await turns.take(owner.caller.owner_id)
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        assert code_of(await own.post("/jsonrpc", content="no JSON")) == -32700
+    assert await in_a_thread(lambda: recorder.drain(PATIENCE))
+    row = await in_a_thread(Exchange.objects.get)
+    assert (row.caller_id, row.outcome, row.code) == (owner.caller.owner_id, "refused", -32700)
     turn.end()
 
 
