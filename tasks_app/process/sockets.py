@@ -21,6 +21,9 @@ FREE_BYTES = 16_384
 """Bytes of a message under way that do not count in the account."""
 MAX_FRAGMENTS = 1_024
 """Fragments of a message. An empty one adds nothing to the size of the message, but takes memory."""
+MAX_QUEUED = 1_024
+"""Messages that may wait until the door takes them. Reading stops behind the first one, but a single read may bring
+thousands of tiny ones, which take thirty times as much memory as they have bytes."""
 EARLY = "A client must wait for the answer to its handshake before it sends more (RFC 6455, 4.1)."
 NO_HANDSHAKE = "This is not a handshake of WebSocket (RFC 6455, 4.1)."
 LATE = "The handshake could not be answered in time. Come again soon."
@@ -130,6 +133,11 @@ class Socket(WebSocketsSansIOProtocol):
         if self.curr_msg_data_type == "text" and not _is_utf8(b"".join(self.frames)):
             # uvicorn would log it as a fault of the server, with a traceback.
             self._fail(INVALID_DATA, "a text message must be in UTF-8")
+            return
+        if self.queue.qsize() >= MAX_QUEUED:
+            while not self.queue.empty():
+                self.queue.get_nowait()
+            self._fail(POLICY, f"{MAX_QUEUED} messages may wait until those before them are read")
             return
         super().send_receive_event_to_app()
 

@@ -14,7 +14,7 @@ from tasks_app.limits.accounts import account
 from tasks_app.models import ApiKey, Exchange
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
-from tasks_app.process.sockets import MAX_FRAGMENTS, Socket
+from tasks_app.process.sockets import MAX_FRAGMENTS, MAX_QUEUED, Socket
 from tasks_app.transports import frames, keys, receiving, streams, websocket
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
@@ -84,6 +84,13 @@ async def test_a_message_has_a_limited_number_of_fragments(owner: Person) -> Non
         await begin(client, Opcode.TEXT, b"")
         for _ in range(MAX_FRAGMENTS):
             await begin(client, Opcode.CONT, b"")
+        assert await frames_of(client) == []
+    assert client.close_code == 1008
+
+
+async def test_thousands_of_tiny_messages_that_arrive_at_once_end_the_socket(owner: Person) -> None:
+    async with connected(owner) as (client, _):
+        client.transport.write(b"\x81\x81\0\0\0\0x" * 4 * MAX_QUEUED)
         assert await frames_of(client) == []
     assert client.close_code == 1008
 
