@@ -101,6 +101,18 @@ async def test_a_ticket_waits_for_the_turn_of_its_caller(owner: Person, settings
         turn.end()
 
 
+async def test_a_link_whose_reader_has_seen_all_waits_for_the_turn_of_its_owner(owner: Person) -> None:
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        task = (await own.post("/jsonrpc", content=send("echo"))).json()["result"]["task"]["id"]
+        link = (await own.post("/links", json={"taskId": task})).json()["url"]
+        turn = await turns.take(owner.caller.owner_id)
+        waiting = asyncio.ensure_future(own.get(f"{link}&afterSequence=99"))
+        await eventually(lambda: line_of(owner) == 1)
+        turn.end()
+        assert (await waiting).status_code == 204
+        await eventually(lambda: turns.lines == {})
+
+
 async def test_a_socket_with_a_frame_that_waits_is_not_idle(owner: Person, settings: Any) -> None:
     settings.A2A_SOCKET_IDLE_SECONDS = 0.3
     turn = await turns.take(owner.caller.owner_id)
