@@ -59,6 +59,12 @@ class Turn:
         self.line = line
         """The line that the turn is of; None once it is given back, and for a call that got none in time."""
 
+    def __enter__(self) -> None:
+        """Have the turn for the length of a block."""
+
+    def __exit__(self, *raised: object) -> None:
+        self.end()
+
     def end(self) -> None:
         """Give the turn back in the next round of the loop. A second call does nothing.
 

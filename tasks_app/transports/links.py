@@ -37,7 +37,6 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.limits import strangers
 from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
-from tasks_app.limits.turns import Turn
 from tasks_app.operations import authorize
 from tasks_app.operations.tasks import is_shown
 from tasks_app.transports.call import SMALL, Call
@@ -185,17 +184,13 @@ def _wrong_link(request: HttpRequest, sentence: str) -> Refusal:
 
 async def _has_seen_all(call: Call, exchange: OpenExchange, task: str, after: int) -> bool:
     """Return whether the task has ended and the client has its last event. False if the task cannot be read."""
-    turn: Turn | None = None
     try:
         exchange.set_caller(call.caller)
         authorize(SubscribeToTask, call.caller)
-        turn = await call.take_turn()
-        head = await _find(call, exchange, task)
+        with await call.take_turn():
+            head = await _find(call, exchange, task)
     except Exception:  # noqa: BLE001  # the call after this reports it
         return False
-    finally:
-        if turn is not None:
-            turn.end()
     return head is not None and TaskState(head.state) in TERMINAL and head.seq <= after
 
 

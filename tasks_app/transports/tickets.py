@@ -14,7 +14,6 @@ from tasks_app.callers.credentials import encode, reference_to
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.rate_limits import limits
 from tasks_app.limits.rates import LEAST_COST
-from tasks_app.limits.turns import Turn
 from tasks_app.transports.call import Call
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
 from tasks_app.transports.http import Refusal, add_limits, answer, call_of, fault_of_key, line_of, over_limit
@@ -53,15 +52,14 @@ async def _answer(request: HttpRequest, call: Call) -> HttpResponse:
     """Return the answer, which is recorded with its ticket masked. Raises Refusal: 404, 401, 429, 503."""
     exchange = call.open(UNSET, line_of(request))
     exchange.row.method = METHOD
-    turn: Turn | None = None
     try:
         await call.identify()
-        turn = await call.take_turn()
-        check_agent(call.caller, call.agent)
-        exchange.set_caller(call.caller)
-        await limits.spend(call.caller, LEAST_COST)
-        exchange.is_change = True
-        new = await tickets.issue(call.caller.owner_id, _holder_of(call), exchange.entry())
+        with await call.take_turn():
+            check_agent(call.caller, call.agent)
+            exchange.set_caller(call.caller)
+            await limits.spend(call.caller, LEAST_COST)
+            exchange.is_change = True
+            new = await tickets.issue(call.caller.owner_id, _holder_of(call), exchange.entry())
     except RateLimited as error:
         if call.identity is not None:  # Else it is the limit of the address that is reached.
             refused_calls.count(call.identity, error.reason, call.peer)
@@ -70,9 +68,6 @@ async def _answer(request: HttpRequest, call: Call) -> HttpResponse:
         raise
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, SUBJECT) from None
-    finally:
-        if turn is not None:
-            turn.end()
     body = orjson.dumps({"ticket": new.ticket, "expiresAt": write_time(new.expires_at)})
     exchange.end("result", body)
     exchange.keep(body)
