@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
@@ -14,7 +15,7 @@ from tasks_app.admin.readonly import M, ReadOnly, confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.limits.stored import KINDS
 from tasks_app.models import ApiKey, Principal, Tenant
-from tasks_app.operators.keys import rotate_key
+from tasks_app.operators.keys import MOST_OVERLAP, rotate_key
 from tasks_app.operators.refusals import sentence_of
 from tasks_app.operators.removals import RowRemoved, watching
 from tasks_app.operators.stored import amounts_of_principal
@@ -63,6 +64,14 @@ class PrincipalAdmin(DatedTable[Principal]):
         return f"{amounts['bytes']:,} of {most}" + (f": {kinds}" if kinds else "")
 
 
+class KeyOverlap(forms.Form):
+    """The field of a rotation."""
+
+    overlap_hours = forms.FloatField(
+        min_value=0, max_value=MOST_OVERLAP, initial=24, help_text="Hours for which the old key stays valid."
+    )
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
     list_display = (
@@ -94,14 +103,15 @@ class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
 
     @admin.action(permissions=["rotate"], description="Rotate the selected API key")
     def rotate(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
-        """Make a key with the rights of another after confirmation, and show it once. The other expires in a day."""
+        """Make a key with the rights of another after confirmation, and show it once. The other has an overlap."""
         keys = list(queryset.select_related("principal")[:2])
         if len(keys) != 1:
             self.message_user(request, "Select one key to rotate.", messages.ERROR)
             return None
         (old,) = keys
         name = f"{old} of {old.principal}"
-        if request.POST.get("post") != "yes":
+        fields = KeyOverlap(request.POST if request.POST.get("post") == "yes" else None)
+        if not fields.is_valid():
             return confirm(
                 self,
                 request,
@@ -109,13 +119,14 @@ class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
                 [name],
                 action="rotate",
                 title="Rotate this key?",
-                warning="A new key with the same rights is made and shown once. This one expires in 24 hours, or "
-                "at its own end if that is earlier. Its webhooks go on with the new key.",
+                warning="A new key with the same rights is made and shown once. This one expires after the overlap, "
+                "or at its own end if that is earlier. Its webhooks go on with the new key.",
                 harmless=True,
+                form=fields,
             )
         try:
             with watching(old):
-                _, key = rotate_key(read_operator(request), old)
+                _, key = rotate_key(read_operator(request), old, fields.cleaned_data["overlap_hours"])
                 old.refresh_from_db()
         except ValueError as error:
             self.message_user(request, sentence_of(error), messages.ERROR)

@@ -8,8 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tasks_app import clock
 from tasks_app.ids import uuid7_at
-from tasks_app.models import AuditEntry, Principal, RefusedCalls
+from tasks_app.models import ApiKey, AuditEntry, Principal, RefusedCalls
 from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR, VIEWER
 from tasks_app.operators.users import NamedReach
 from tests.conftest import Person
@@ -129,11 +130,26 @@ def test_the_admin_rotates_a_key_and_shows_it_once(owner: Person, admin_client: 
     form = {"action": "rotate", "_selected_action": [owner.caller.key_id]}
     asked = admin_client.post("/admin/tasks_app/apikey/", form)
     assert "Rotate this key?" in asked.content.decode()
-    page = admin_client.post("/admin/tasks_app/apikey/", form | {"post": "yes"})
+    form |= {"post": "yes", "overlap_hours": "2"}
+    page = admin_client.post("/admin/tasks_app/apikey/", form)
     assert "no-store" in page.headers["Cache-Control"]
     text = page.content.decode()
     assert text.count("tdk_") == 2  # the old key's prefix and the new key
     assert "tdk_" in text
-    again = admin_client.post("/admin/tasks_app/apikey/", form | {"post": "yes"}, follow=True).content.decode()
+    again = admin_client.post("/admin/tasks_app/apikey/", form, follow=True).content.decode()
     assert f"Key {owner.caller.key_id} is being replaced by key" in again
     assert program(ADMINISTRATOR).get("keys/").json()["results"][0]["networks"] == ""
+    old = ApiKey.objects.get(pk=owner.caller.key_id)
+    assert old.expires_at is not None
+    assert timedelta(hours=1, minutes=59) < old.expires_at - clock.now() <= timedelta(hours=2)
+
+
+@pytest.mark.parametrize("hours", ["", "x", "-1", "2161", "nan"])
+def test_the_admin_asks_again_for_an_overlap_that_no_key_can_have(
+    hours: str, owner: Person, admin_client: Client, olga: Principal
+) -> None:
+    form = {"action": "rotate", "_selected_action": [owner.caller.key_id], "post": "yes", "overlap_hours": hours}
+    page = admin_client.post("/admin/tasks_app/apikey/", form).content.decode()
+    assert "Rotate this key?" in page
+    assert 'class="errorlist"' in page
+    assert ApiKey.objects.get(pk=owner.caller.key_id).expires_at is None
