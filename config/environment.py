@@ -8,6 +8,7 @@ import os
 import re
 from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -75,9 +76,11 @@ def number(name: str, default: float, minimum: float = 0, maximum: float = float
     value = text(name)
     try:
         result = float(value) if value else default
+        if not isfinite(result):
+            raise ValueError
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a number, not {value!r}") from None
-    if not minimum <= result < float("inf"):
+    if result < minimum:
         raise ImproperlyConfigured(f"{name} must be at least {minimum:.15g}, not {value!r}")
     if result > maximum:
         raise ImproperlyConfigured(f"{name} must be at most {maximum:.15g}, not {value!r}")

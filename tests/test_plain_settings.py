@@ -42,6 +42,13 @@ def test_a_time_that_is_too_long_is_refused_with_the_longest(
         getattr(environment, reader)(name, 0, 0, maximum)
 
 
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e400", "x"])
+def test_a_setting_that_is_no_finite_number_is_refused_as_none(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_TASK_DAYS", value)
+    with pytest.raises(ImproperlyConfigured, match=f"A2A_TASK_DAYS must be a number, not '{value}'"):
+        environment.number("A2A_TASK_DAYS", 30, 0, 36_500)
+
+
 def test_an_overridden_setting_is_read_while_it_is_overridden() -> None:
     before = settings.A2A_CALL_SECONDS
     with override_settings(A2A_CALL_SECONDS=before + 1):

@@ -24,6 +24,7 @@ from tasks_app.admin.text import format_time, reveal
 from tasks_app.ids import own_context
 from tasks_app.models import STATES, Task
 from tasks_app.operators import lookup
+from tasks_app.operators.refusals import reason_of
 from tasks_app.webhooks import Answer
 
 
@@ -174,5 +175,5 @@ class TaskAdmin(LogTable[Task]):
         try:
             operations.cancel_for_operator(task_id, read_operator(request))
         except Error as error:
-            return Answer(refusal=f"{error.sentence}.")
+            return Answer(refusal=f"{reason_of(error)}.")
         return Answer()

@@ -128,6 +128,8 @@ def _schema(field: Any) -> Json:
         schema: Json = {"type": "array", "items": _schema(field.child)}
     else:
         schema = dict(next((schema for kind, schema in TYPES if isinstance(field, kind)), {}))
+    if isinstance(field, serializers.ChoiceField):
+        schema["enum"] = [*field.choices, *([None] if field.allow_null else [])]
     if field.allow_null and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
     return schema | ({"description": str(field.help_text)} if field.help_text else {})

@@ -34,6 +34,13 @@ def _read_number(name: str, text: str, most: int) -> int:
     return int(text)
 
 
+class WrongCursor(NotFound):
+    """Raised for a cursor that is not one of the list."""
+
+    default_detail = "The cursor is not one of this list: begin again without one."
+    advice = "Leave `cursor` out for the first page; `next` of its answer is the address of the second."
+
+
 class Newest(CursorPagination):
     """Pages by descending id: `limit` rows behind `cursor`. The answer names the next page and the previous one."""
 
@@ -41,7 +48,6 @@ class Newest(CursorPagination):
     page_size = LIMIT
     page_size_query_param = "limit"
     max_page_size = MOST
-    invalid_cursor_message = "The cursor is not one of this list: begin again without one."
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
         self.key = queryset.model._meta.pk
@@ -53,21 +59,25 @@ class Newest(CursorPagination):
         return LIMIT if text is None else _read_number(self.page_size_query_param, str(text), MOST)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Return the cursor of the request. Raises NotFound for a text that is no cursor, or whose place no row has."""
-        cursor: Cursor | None = super().decode_cursor(request)
+        """Return the cursor of the request. Raises WrongCursor for a text that is no cursor, or whose place no row
+        has."""
+        try:
+            cursor: Cursor | None = super().decode_cursor(request)
+        except NotFound:
+            raise WrongCursor from None
         if cursor is None:
             return None
         # The decoder skips characters that are not Base64, so any text would be a cursor, often that of the first page.
         own = urlsplit(self.encode_cursor(cursor)).query
         if parse_qs(own).get(self.cursor_query_param) != request.query_params.getlist(self.cursor_query_param)[-1:]:
-            raise NotFound(self.invalid_cursor_message)
+            raise WrongCursor
         if cursor.position is None:
             return cursor
         position = str(cursor.position)
         try:
             self.key.to_python(position)
         except exceptions.ValidationError:
-            raise NotFound(self.invalid_cursor_message) from None
+            raise WrongCursor from None
         if "\0" in position or len(position) > LONGEST:
-            raise NotFound(self.invalid_cursor_message)
+            raise WrongCursor
         return cursor

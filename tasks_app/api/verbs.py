@@ -32,6 +32,11 @@ class Body(serializers.Serializer[Any]):
         """Return the members, with the checks that forms and commands make, too."""
         fields: dict[str, Any] = super().get_fields()
         add_checks(fields)
+        for field in fields.values():
+            if isinstance(field, serializers.ChoiceField):
+                field.error_messages["invalid_choice"] = f"must be one of {', '.join(field.choices)}"
+            if isinstance(field, serializers.ListField):
+                field.error_messages["not_a_list"] = "must be a list, in square brackets"
         return fields
 
     def to_internal_value(self, data: Any) -> Any:

@@ -18,7 +18,7 @@ from tasks_app import clock
 from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
 from tasks_app.operators import lookup
 from tasks_app.operators.audit import COMMAND, Operator
-from tasks_app.operators.texts import LONGEST_EMAIL, check_scopes
+from tasks_app.operators.texts import LONGEST_EMAIL, check_printable, check_scopes
 
 M = TypeVar("M", bound=Model)
 
@@ -186,9 +186,9 @@ def give_readers(parser: ArgumentParser, **readers: Callable[[str], Any]) -> Non
 def read_name(text: str) -> str:
     """Read a name that fits every name column, without the spaces around it, which the other doors drop as well."""
     name = text.strip()
-    if not (1 <= len(name) <= 64 and name.isprintable()):
+    if not 1 <= len(name) <= 64:
         raise ArgumentTypeError(f"must have 1 to 64 printable characters, not {len(name)}: {text[:70]!r}")
-    return name
+    return _read_printable(name)
 
 
 def read_user_name(text: str) -> str:
@@ -198,8 +198,16 @@ def read_user_name(text: str) -> str:
 
 def read_reason(text: str) -> str:
     """Read the reason for an act."""
-    if not (len(text) <= 255 and text.isprintable()):
+    if len(text) > 255:
         raise ArgumentTypeError(f"must have at most 255 printable characters, not {len(text)}: {text[:70]!r}")
+    return _read_printable(text)
+
+
+def _read_printable(text: str) -> str:
+    try:
+        check_printable(text)
+    except ValidationError as error:
+        raise ArgumentTypeError(f"{error.message}: {text[:70]!r}") from None
     return text
 
 

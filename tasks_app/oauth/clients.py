@@ -172,10 +172,13 @@ def _check(wish: NewClient) -> None:
     """Check that a client of these values can work. Raises ValueError."""
     check_tenant_of(wish.tenant)
     scopes = wish.scopes.split()
-    if not scopes or "*" in scopes or not all(map(_SCOPE.fullmatch, scopes)):
+    if not scopes or "*" in scopes:
         raise WrongValue(
             "scopes", "the scopes of a client are listed one by one, separated by spaces; there is no * for all"
         )
+    if wrong := [scope for scope in scopes if not _SCOPE.fullmatch(scope)]:
+        sentence = f"a scope cannot be called {wrong[0]!r}: it has ASCII characters without quotation marks and \\"
+        raise WrongValue("scopes", sentence)
     if wish.grant not in {CLIENT_CREDENTIALS, AUTHORIZATION_CODE}:
         raise WrongValue("grant", f"the grant is {CLIENT_CREDENTIALS} or {AUTHORIZATION_CODE}, not {wish.grant!r}")
     if wish.grant == CLIENT_CREDENTIALS and (wish.public or wish.redirect_uris):

@@ -108,7 +108,8 @@ def test_a_client_that_is_revoked_meanwhile_gets_no_secret() -> None:
     [
         ({"scopes": "*"}, "no \\* for all"),
         ({"scopes": " "}, "one by one"),
-        ({"scopes": 'tasks:read "x"'}, "one by one"),
+        ({"scopes": 'tasks:read "x"'}, "a scope cannot be called '\"x\"'"),
+        ({"scopes": "tâches"}, "a scope cannot be called 'tâches'"),
         ({"tenant": "admin"}, "cannot be called"),
         ({"grant": "password"}, "client-credentials or authorization-code"),
         ({"grant": "authorization-code"}, "needs a redirect URI"),

@@ -251,7 +251,8 @@ def test_a_window_begins_with_its_first_time_and_ends_before_its_last(olga: Prin
     ],
 )
 def test_a_query_that_cannot_be_answered_says_why(query: dict[str, str], status: int) -> None:
-    problem(program(VIEWER).get("tasks/", **query), status)
+    advice = problem(program(VIEWER).get("tasks/", **query), status)["advice"]
+    assert ("`cursor`" in advice) is ("cursor" in query)
 
 
 def test_errors_of_a_body_name_its_members() -> None:

@@ -144,3 +144,23 @@ def test_a_budget_is_that_of_the_tenant_default_as_a_limit_is() -> None:
         Tenant.objects.get_or_create(name="default")
         answer = robot.post(path, **values)
         assert (answer.status_code, answer.json()["tenant"]) == (201, "default"), answer.content
+
+
+@pytest.mark.parametrize(
+    ("path", "member", "value", "sentence"),
+    [
+        ("budgets/", "period", "week", "must be one of total, day, month"),
+        ("permissions/", "effect", "forbid", "must be one of allow, deny"),
+        ("permissions/", "kind", {}, "must be one of agent, skill, phase, operation, namespace"),
+        ("users/", "tenants", "acme", "must be a list, in square brackets"),
+    ],
+)
+def test_a_member_says_which_values_it_can_have(path: str, member: str, value: Any, sentence: str) -> None:
+    errors = program(ADMINISTRATOR).post(path, **{member: value}).json()["errors"]
+    assert {"where": f"/{member}", "what": sentence} in errors
+
+
+def test_the_description_has_the_choices_of_a_member() -> None:
+    paths = program(ADMINISTRATOR).get("openapi.json").json()["paths"]
+    body = paths["/api/v1/budgets/"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body["properties"]["period"]["enum"] == ["total", "day", "month", None]

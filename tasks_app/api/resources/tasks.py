@@ -22,6 +22,7 @@ from tasks_app.models import Event, RelayedTask, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.damage import BROKEN
+from tasks_app.operators.refusals import reason_of
 
 LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
 """Columns that lists do not read."""
@@ -87,7 +88,7 @@ class Tasks(Resource):
         try:
             operations.cancel_for_operator(row.pk, operator)
         except Error as error:
-            raise Refused(f"{error.sentence}.") from None
+            raise Refused(f"{reason_of(error)}.") from None
 
 
 def _read_document(task_id: str) -> Any:

@@ -32,6 +32,7 @@ from tasks_app.models import Event, RelayedTask, Run, Task
 from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.damage import BROKEN
+from tasks_app.operators.refusals import reason_of
 
 HEAD = ("id", "tenant__name", "owner__name", *columns.TASK)
 
@@ -107,7 +108,8 @@ class Command(DatabaseCommand):
                 operations.cancel_for_operator(task_id, operator)
             except Error as error:
                 refusals += 1
-                self.print_line({"id": task_id, "canceled": False, "reason": error.reason, "message": error.sentence})
+                sentence = reason_of(error)
+                self.print_line({"id": task_id, "canceled": False, "reason": error.reason, "message": sentence})
             else:
                 self.print_line({"id": task_id, "canceled": True})
         if refusals:

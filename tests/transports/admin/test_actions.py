@@ -57,7 +57,7 @@ def test_a_task_that_has_ended_has_no_button(admin: Client, olga: Principal) -> 
 
 def test_each_refusal_to_cancel_is_told(admin: Client, olga: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
     ended, gone, fine = task(olga), task(olga), task(olga)
-    errors = {ended.pk: TaskNotCancelable(), gone.pk: TaskNotFound()}
+    errors = {ended.pk: TaskNotCancelable(current="completed"), gone.pk: TaskNotFound()}
 
     def refuse(task_id: str, by: Operator) -> None:
         if task_id in errors:
@@ -70,10 +70,10 @@ def test_each_refusal_to_cancel_is_told(admin: Client, olga: Principal, monkeypa
     assert said == [
         "Canceled: 1 task.",
         f"{gone.pk} and 1 more: Task not found.",
-        f"{ended.pk}: Task cannot be canceled.",
+        f"{ended.pk}: Task cannot be canceled: it is completed.",
     ]
     answer = admin.post(reverse("admin:tasks_app_task_cancel", args=[ended.pk]), follow=True)
-    assert messages_of(answer) == [f"{ended.pk}: Task cannot be canceled."]
+    assert messages_of(answer) == [f"{ended.pk}: Task cannot be canceled: it is completed."]
 
 
 def test_revoking_asks_back_and_ends_the_key(admin: Client) -> None:
