@@ -5,8 +5,9 @@ import math
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from django.core.exceptions import PermissionDenied
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from rest_framework import exceptions
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
@@ -25,7 +26,9 @@ ADVICE = {
     404: "List the resource to find the row. Rows of other tenants are not found either.",
     405: "/api/v1/openapi.json lists the verbs of every resource.",
     406: "Leave `Accept` out, or have it allow `application/json`.",
+    408: "Send the whole body at once.",
     409: "Read the row as it is now.",
+    413: "Send less in one body: its limit is the setting A2A_BODY_BYTES of the server.",
     429: "Wait for as long as `Retry-After` says.",
     415: "Send JSON in UTF-8, with `Content-Type: application/json` and without a `Content-Encoding`.",
     503: "Wait for as long as `Retry-After` says. /readyz says what is wrong.",
@@ -98,7 +101,7 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
         return None
     set_rollback()
     status = error.status_code
-    problem: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    problem = _begin_problem(status)
     if isinstance(error, exceptions.ValidationError):
         problem["detail"] = "The request is not valid."
         problem["errors"] = list(list_errors(error.detail))
@@ -110,6 +113,17 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
     headers = {"WWW-Authenticate": header} if (header := getattr(error, "auth_header", "")) else {}
     headers |= {"Retry-After": str(math.ceil(wait))} if (wait := getattr(error, "wait", None)) else {}
     return Response(problem, status=status, headers=headers, content_type=MEDIA_TYPE)
+
+
+def refuse_unread(sentence: str, status: int, path: str) -> HttpResponse:
+    """Return the problem of a request that is refused before this API sees it, such as one with too large a body."""
+    problem = _begin_problem(status) | {"detail": sentence, "instance": path}
+    problem |= {"advice": advice} if (advice := ADVICE.get(status)) else {}
+    return HttpResponse(orjson.dumps(problem), status=status, content_type=MEDIA_TYPE)
+
+
+def _begin_problem(status: int) -> dict[str, Any]:
+    return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
 
 
 def list_errors(detail: Any, where: str = "") -> Any:

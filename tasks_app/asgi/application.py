@@ -10,11 +10,13 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from a2a.errors import Unavailable
+from tasks_app.api.problems import refuse_unread
 from tasks_app.asgi.handler import send_refusal, wait_for_disconnect
 from tasks_app.asgi.places import OF_ADDRESS, TOKENS_OF_ADDRESS, WAITING, Departure, Places
 from tasks_app.callers.paths import is_lean, is_oauth, is_static
 from tasks_app.callers.peers import origin_in
 from tasks_app.limits.rate_limits import limits
+from tasks_app.operators.refusals import sentence_of
 from tasks_app.process import services
 from tasks_app.process.answering import Early, Whole
 from tasks_app.transports.bodies import Gone, Intake, strangers
@@ -23,6 +25,8 @@ from tasks_app.transports.heads import meta_of
 from tasks_app.transports.http import Refusal
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+API = "/api/"
+"""The beginning of the paths of the operators' API."""
 
 
 class Application:
@@ -79,7 +83,7 @@ class Http:
         except Gone:
             return
         except Refusal as refusal:
-            sentence = _say(str(refusal), refusal.status)
+            sentence = _say(str(refusal), refusal.status, scope)
             if isinstance(refusal.error, Unavailable):
                 sentence["Retry-After"] = str(refusal.error.retry_after)
             await send_refusal(sentence, scope, receive, send)
@@ -87,7 +91,7 @@ class Http:
             if page.has_begun or (error := take_back_cancellation()) is None:
                 raise
             page.is_over = True
-            sentence = _say(f"The server is going down. Try again in {error.retry_after} s.", 503)
+            sentence = _say(f"The server is going down. Try again in {error.retry_after} s.", 503, scope)
             sentence["Retry-After"] = str(error.retry_after)
             await send_refusal(sentence, scope, receive, send)
         finally:
@@ -125,7 +129,10 @@ class Page:
             await self.send(message)
 
 
-def _say(sentence: str, status: int) -> HttpResponse:
+def _say(sentence: str, status: int, scope: dict[str, Any]) -> HttpResponse:
+    """Return a refusal as text, or as a problem where the operators' API would have answered."""
+    if scope["path"].startswith(API):
+        return refuse_unread(sentence_of(ValueError(sentence)), status, scope["path"])
     return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")
 
 

@@ -97,6 +97,20 @@ async def test_a_page_that_waits_for_too_long_is_refused(pages: Pages, monkeypat
     assert [answer.status_code for answer in await asyncio.gather(*asked, ask(http))] == [200] * (PAGES + 1)
 
 
+async def test_the_operators_api_is_refused_with_a_problem(pages: Pages, settings: Any) -> None:
+    settings.A2A_BODY_BYTES = 1_000
+    transport = httpx.ASGITransport(app=Http(pages, pages), client=("203.0.113.1", 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        answers = {path: await client.post(path, content=b" " * 1_001) for path in ("/api/v1/keys/", "/admin/login/")}
+    media, sentence = "application/problem+json", "he body must have 1000 bytes at most"
+    assert {answer.status_code for answer in answers.values()} == {413}
+    assert answers["/api/v1/keys/"].headers["content-type"] == media
+    problem = answers["/api/v1/keys/"].json()
+    assert (problem["status"], problem["detail"], problem["instance"]) == (413, f"T{sentence}.", "/api/v1/keys/")
+    assert "A2A_BODY_BYTES" in problem["advice"]
+    assert answers["/admin/login/"].text == f"t{sentence}\n"
+
+
 async def test_a_client_that_leaves_while_its_page_waits_leaves_its_place_to_others(pages: Pages) -> None:
     http, leaves, sent = Http(pages, pages), asyncio.Event(), []
 
