@@ -54,8 +54,8 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
     def clean(self) -> dict[str, Any]:
         """Return the values. Raises ValidationError for a principal of another tenant."""
         values = super().clean() or {}
-        principal: Principal | None = values.get("principal")
-        if principal is not None and principal.tenant != values.get("tenant"):
+        principal, tenant = values.get("principal"), values.get("tenant")
+        if principal is not None and tenant is not None and principal.tenant != tenant:
             raise ValidationError(f"The principal {principal} is not of this tenant.")
         return values
 

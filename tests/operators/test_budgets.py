@@ -118,6 +118,8 @@ def test_the_admin_shows_a_budget_with_its_tasks_and_sets_it(budget: Budget) -> 
     form = {"tenant": budget.tenant_id, "principal": other.pk, "dollars": "1", "period": "total"}
     add = reverse("admin:tasks_app_budget_add")
     assert "is not of this tenant" in chief.post(add, form).content.decode()
+    without = chief.post(add, form | {"tenant": ""}).content.decode()
+    assert ("This field is required" in without, "is not of this tenant" in without) == (True, False)
     assert chief.post(add, form | {"principal": "", "dollars": "x"}).status_code == 200
     assert chief.post(add, form | {"principal": ""}).status_code == 302
     assert Budget.objects.get(principal=None).amount == MICRO
