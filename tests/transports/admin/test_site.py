@@ -4,14 +4,18 @@ import re
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.core.exceptions import PermissionDenied
+from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
+from django.views.defaults import permission_denied
 
 from a2a.events import StatusChanged
 from a2a.states import TaskState
 from tasks_app.callers.paths import is_lean
 from tasks_app.models import Principal, Process
+from tasks_app.operators.roles import VIEWER
+from tests.operators.people import operator
 from tests.support.operators import exchange, status, task
 from tests.transports.admin.pages import messages_of, page
 
@@ -23,6 +27,16 @@ def test_an_unknown_id_leads_back_to_the_list(admin: Client) -> None:
         answer = admin.get(f"/admin/tasks_app/task/{pk}/change/", follow=True)
         assert answer.status_code == 200
         assert "There is no task" in messages_of(answer)[0]
+
+
+def test_a_page_that_is_not_allowed_says_why_and_whom_to_ask(rf: RequestFactory) -> None:
+    viewer = Client()
+    viewer.force_login(operator(VIEWER))
+    answer = viewer.get(reverse("admin:tasks_app_apikey_add"))
+    assert (answer.status_code, "Your roles and your reach do not allow this" in answer.content.decode()) == (403, True)
+    own = permission_denied(rf.get("/admin/"), PermissionDenied("The tenant <b> is not one of yours.")).content.decode()
+    assert "<p>The tenant &lt;b&gt; is not one of yours.</p>" in own
+    assert "a2a users role" in own
 
 
 def test_pages_take_a_bounded_number_of_queries(
