@@ -154,7 +154,7 @@ class Client(SystemCalls):
         """Send a message. Return its task when it has ended or is interrupted, or a direct reply.
 
         `budget` is the most that the caller pays for the task, in dollars. `agent` names the agent, or a skill of it,
-        in languages that name it outside of the metadata.
+        in languages that name it outside of the metadata: ACP, ADR-002 and zones. In A2A it is refused.
         """
         request = SendMessage(
             message=message_of(message, task_id, context_id),

@@ -26,6 +26,7 @@ def encode_create(request: SendMessage) -> Json:
     if request.push_config is not None or request.accepted_output_modes:
         raise InvalidParams(("configuration", "has no place in ACP, but for returnImmediately and historyLength"))
     params: Json = {"initialMessage": encode_message(request.message, "")}
+    params |= {"assignTo": request.agent} if request.agent is not None else {}
     return params | ({"metadata": request.metadata} if request.metadata else {})
 
 

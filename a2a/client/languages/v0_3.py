@@ -3,7 +3,7 @@
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import decode_card
 from a2a.client.language import ClientLanguage, Operation
-from a2a.client.languages.v1_0 import decode_nothing, filled
+from a2a.client.languages.v1_0 import check_unnamed, decode_nothing, filled
 from a2a.client.reading import Form, config
 from a2a.client.updates import Update
 from a2a.dialects.json.json_0_x import ROLES, STATES, decode_part, decode_state, encode_message
@@ -31,6 +31,8 @@ FORM = Form(part=decode_part, roles=ROLES, state=decode_state)
 
 
 def encode_send(request: SendMessage) -> Json:
+    """Return the params of a message. Raises InvalidParams for an agent by its name."""
+    check_unnamed(request)
     webhook = request.push_config
     configuration = {"blocking": not request.return_immediately} | filled(
         acceptedOutputModes=list(request.accepted_output_modes),

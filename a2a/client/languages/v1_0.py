@@ -8,6 +8,7 @@ from a2a.client.language import ClientLanguage, Operation
 from a2a.client.reading import Form, config
 from a2a.dialects.json.json_1_0 import ROLES_BACK, STATES, decode_part, decode_state, encode_message
 from a2a.dialects.v1_0 import DIALECT, ROUTES
+from a2a.errors import InvalidParams
 from a2a.extensions import HEADER
 from a2a.language import VERSION_HEADER
 from a2a.params import write_time
@@ -41,7 +42,19 @@ def _tenant(request: Request) -> Json:
     return filled(tenant=request.tenant)
 
 
+def check_unnamed(request: SendMessage) -> None:
+    """Check that a message names no agent beside its metadata. Raises InvalidParams, since another agent would answer.
+
+    In A2A the address is that of the agent.
+    """
+    if request.agent is not None:
+        remedy = "call the address of the agent, or name it in the metadata if the server reads it there"
+        raise InvalidParams(("agent", f"has no place in A2A: {remedy}"))
+
+
 def encode_send(request: SendMessage) -> Json:
+    """Return the params of a message. Raises InvalidParams for an agent by its name."""
+    check_unnamed(request)
     webhook = request.push_config
     configuration = filled(
         acceptedOutputModes=list(request.accepted_output_modes),
