@@ -23,6 +23,13 @@ PATIENCE = 30.0
 """Seconds for an answer of the token endpoint."""
 LARGEST = 1_000_000
 """The limit of bytes for such an answer."""
+REFUSALS = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client"),
+        *("unsupported_grant_type", "invalid_scope", "invalid_target", "temporarily_unavailable"),
+    }
+)
+"""The errors of a token endpoint (RFC 6749, 5.2; RFC 8707, 2). No other text of it is shown: it may hold the secret."""
 
 
 class Credentials(Protocol):
@@ -67,6 +74,21 @@ class _Grant(Struct):
     access_token: str
     token_type: str = "Bearer"  # noqa: S105  # the name of a scheme
     expires_in: float | None = None
+
+
+class _Refusal(Struct):
+    """The error of a token endpoint (RFC 6749, 5.2)."""
+
+    error: str = ""
+
+
+def _refusal_in(body: bytes) -> str:
+    """Return the name of the error in an answer; empty if it has none that is known."""
+    try:
+        name = msgspec.json.decode(body, type=_Refusal).error
+    except msgspec.DecodeError:
+        return ""
+    return name if name in REFUSALS else ""
 
 
 class ClientCredentials:
@@ -137,7 +159,9 @@ class ClientCredentials:
             raise self._failure("the token endpoint leads to no address") from None
         if status != httpx.codes.OK:
             busy = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
-            raise self._failure(f"the token endpoint refused with status {status}", retryable=busy)
+            name = _refusal_in(body)
+            what = f"the token endpoint refused with status {status}{': ' if name else ''}{name}"
+            raise self._failure(what, retryable=busy)
         return self._grant(body)
 
     async def _answer(self, http: httpx.AsyncClient) -> tuple[int, bytes]:

@@ -160,6 +160,28 @@ async def test_a_token_endpoint_that_refuses_is_told_without_the_secret() -> Non
     assert (len(tokens.asked), server.asked, caught.value.retryable) == (1, [], False)
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"error":"invalid_scope","error_description":"s3cret"}', "status 400: invalid_scope ("),
+        (b'{"error":"s3cret"}', "status 400 ("),
+        (b'{"error":7}', "status 400 ("),
+        (b"<html>", "status 400 ("),
+    ],
+)
+async def test_the_error_of_a_token_endpoint_is_told_by_its_name_alone(body: bytes, words: str) -> None:
+    fake = FakeClock()
+    async with (
+        faulty(plain(400, body)) as tokens,
+        faulty(result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        with pytest.raises(errors.NoToken) as caught:
+            await client.get_task("t")
+    assert words in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
 async def test_a_token_endpoint_that_is_busy_is_asked_again() -> None:
     fake = FakeClock()
     async with (
