@@ -110,7 +110,7 @@ def _error(
     kind = next((REASONS[name] for name in names if name in REASONS), None)
     if kind is None:
         kind = _BY_STATUS.get(status, ServerError)
-    error = kind(str(message or "the server refused the call")[:_WORDS], where=place)
+    error = kind(f"{message or 'the server refused the call'}{_explanation(details)}"[:_WORDS], where=place)
     error.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
     # REST of 1.0 has no numbers of its own.
     error.code = _NUMBERS.get(error.reason) if number is None else number
@@ -118,6 +118,12 @@ def _error(
     if answer is not None:
         _add_status(error, answer)
     return error
+
+
+def _explanation(details: Any) -> str:
+    """Return the sentence in the details, behind a colon, of an error whose message is a name, as in SPARC."""
+    sentence = details.get("details") if isinstance(details, dict) else None
+    return f": {sentence}" if isinstance(sentence, str) and sentence else ""
 
 
 def _add_status(error: ServerError, answer: Answer) -> None:
