@@ -67,9 +67,14 @@ class Error(Exception):
     @property
     def full_message(self) -> str:
         """The message with the facts `detail` and `reference`: many clients show only the message."""
-        reference = [f"reference {self.facts['reference']}"] if "reference" in self.facts else []
-        details = [self.facts["detail"], *reference] if "detail" in self.facts else reference
+        reference = f"reference {self.facts['reference']}" if "reference" in self.facts else ""
+        details = [text for text in (self.detail, reference) if text]
         return f"{self.message}: {'; '.join(details)}" if details else self.message
+
+    @property
+    def detail(self) -> str:
+        """The detail behind the message, from the facts; empty if there is none."""
+        return self.facts.get("detail", "")
 
 
 class ParseError(Error):
@@ -316,6 +321,10 @@ class MissingScope(Error):
     reason = "MISSING_SCOPE"
     sentence = "The credential does not have the scope that this call needs"
 
+    @property
+    def detail(self) -> str:
+        return self.facts.get("required") or super().detail
+
 
 class BudgetExceeded(Error):
     """The budget is less than the agent's minimum expected cost: that of the call (`X-Budget-USD`), what its task may
@@ -324,6 +333,11 @@ class BudgetExceeded(Error):
 
     reason = "BUDGET_EXCEEDED"
     sentence = "The budget does not cover the expected cost"
+
+    @property
+    def detail(self) -> str:
+        text = "at least {required} USD is required, and {available} USD is available ({budget})"
+        return text.format_map(self.facts) if "required" in self.facts else super().detail
 
 
 class PermissionDenied(Error):

@@ -153,6 +153,23 @@ def test_the_message_has_the_detail_for_clients_that_show_nothing_else() -> None
     assert {dialect.error(fault)["message"] for dialect in DIALECTS} == {"Internal error: reference 018f"}
 
 
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (errors.MissingScope(required="tasks:write", provided="tasks:read"), "tasks:write"),
+        (
+            errors.BudgetExceeded(budget="X-Budget-USD", available="0.001", required="0.01", currency="USD"),
+            "at least 0.01 USD is required, and 0.001 USD is available (X-Budget-USD)",
+        ),
+        (errors.BudgetExceeded(detail="The task has cost 2 USD."), "The task has cost 2 USD."),
+    ],
+    ids=["scope", "budget of the call", "budget of a run"],
+)
+def test_the_message_names_what_the_caller_lacks(error: errors.Error, detail: str) -> None:
+    for dialect in DIALECTS:
+        assert dialect.error(error)["message"] == f"{error.sentence}: {detail}"
+
+
 def test_a_violation_that_is_a_sentence_stands_behind_a_colon() -> None:
     told = errors.InvalidParams(("message.parts", "At least one part is required")).message
     assert told == "Invalid parameters: message.parts: At least one part is required"

@@ -59,7 +59,7 @@ def details(error: Error) -> str:
         return error.facts["detail"]
     if isinstance(error, TaskNotFound):
         return "Task not found or expired"
-    return error.message
+    return f"{error.message}: {error.detail}" if error.detail else error.message
 
 
 def words(error: Error) -> Error:
