@@ -128,6 +128,18 @@ def test_a_file_is_read_in_its_encoding(owner: Person, encoding: str | None, con
             "content (another value)",
         ),
         (
+            {"taskId": "t", "message": said({"type": "TextPart"})},
+            "params.message.parts[0].content",
+            "content (required)",
+            "content (absent)",
+        ),
+        (
+            {"taskId": "t", "message": said({"type": "TextPart", "content": 7})},
+            "params.message.parts[0].content",
+            "content (a string)",
+            "content (another value)",
+        ),
+        (
             {"taskId": "t", "message": said({"type": "VideoPart"})},
             "params.message.parts[0].type",
             "type (one of TextPart, DataPart, FilePart, ImagePart, AudioPart)",

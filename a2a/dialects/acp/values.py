@@ -76,7 +76,7 @@ def decode_part(wire: Json, path: str) -> Part:
 def _text(wire: Json, path: str) -> str:
     content = wire.get("content")
     if not isinstance(content, str):
-        raise InvalidParams((f"{path}.content", "must be a string"))
+        raise InvalidParams((f"{path}.content", "is required" if content is None else "must be a string"))
     return content
 
 
