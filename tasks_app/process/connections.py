@@ -270,8 +270,7 @@ class Connection(Answering):
         if len(self.codings) > 1 and self.codings[-1] == b"chunked":  # The parser refuses those that end otherwise.
             raise Refused(
                 HTTPStatus.NOT_IMPLEMENTED,
-                "This server knows no transfer coding but chunked (RFC 9112, 6.1). To compress a body, name its "
-                "coding in Content-Encoding.",
+                "This server knows no transfer coding but chunked (RFC 9112, 6.1), and takes no compressed body.",
             )
         if len(self.pipeline) >= MAX_PIPELINE:
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
