@@ -1,5 +1,6 @@
 """The endpoints at /oauth2/, which Django's own handler serves."""
 
+import json
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -37,6 +38,18 @@ HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pra
 """Headers of every answer with a body of the token endpoint (RFC 6749, 5)."""
 
 
+EXPLANATIONS = {
+    "invalid_grant": "The code or refresh token is unknown, expired or used, or this client, redirect_uri or "
+    "code_verifier is not the one that it was issued for.",
+    "invalid_scope": "The request has a scope that the client, or the token to refresh, does not have.",
+    "unauthorized_client": "The client does not have this grant.",
+    "unsupported_grant_type": "The grant_type must be authorization_code, client_credentials or refresh_token.",
+}
+"""The descriptions of errors of the token endpoint that oauthlib leaves without one (RFC 6749, 5.2)."""
+FORMS = frozenset({"", "application/x-www-form-urlencoded"})
+"""The media types of requests for tokens (RFC 6749, 4.4.2). A request without parameters needs no type."""
+
+
 class ApprovalForm(AllowForm):  # type: ignore[misc]  # the toolkit ships no types
     """The form of our page, which gives `state` back as the client sent it, with its spaces (RFC 6749, 4.1.2)."""
 
@@ -54,7 +67,7 @@ class Token(TokenView):  # type: ignore[misc]  # the toolkit ships no types
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         _, headers, body, status = self.create_token_response(request)
         # An error that oauthlib raises, such as a wrong resource, comes with none of the headers of RFC 6749, 5.
-        return HttpResponse(body, status=status, headers=HEADERS | headers)
+        return HttpResponse(_explain(body), status=status, headers=HEADERS | headers)
 
 
 class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships no types
@@ -170,8 +183,19 @@ def _refuse(sentence: str) -> JsonResponse:
     return JsonResponse({"error": "invalid_request", "error_description": sentence}, status=400)
 
 
+def _explain(body: str) -> str:
+    """Return the answer of the token endpoint, with a description of its error."""
+    answer = json.loads(body)
+    if "error_description" in answer or answer.get("error") not in EXPLANATIONS:
+        return body
+    return json.dumps(answer | {"error_description": EXPLANATIONS[answer["error"]]})
+
+
 def _refuse_form(request: HttpRequest) -> JsonResponse | None:
-    """Return the refusal of a form with too many fields, or with one twice (RFC 6749, 3.2); None for any other."""
+    """Return the refusal of a body that is no form, has too many fields, or has one twice (RFC 6749, 3.2); None for
+    any other."""
+    if request.content_type not in FORMS:
+        return _refuse("The body must be a form, of the type application/x-www-form-urlencoded.")
     try:
         name = find_repeated(request.POST)
     except TooManyFieldsSent:

@@ -45,6 +45,31 @@ def test_a_grant_that_a_client_does_not_have_is_refused(site: Site, grant: str, 
     assert (answer.status_code, answer.json()["error"]) == (400, error)
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"grant_type": "password"}, "authorization_code, client_credentials or refresh_token"),
+        ({}, "authorization_code, client_credentials or refresh_token"),
+        ({"grant_type": "authorization_code", "code": "x"}, "does not have this grant"),
+        ({"grant_type": "client_credentials", "scope": "tasks:cancel"}, "has a scope that the client"),
+    ],
+    ids=["grant", "no grant", "another client's grant", "scope"],
+)
+def test_an_error_about_a_token_is_explained(site: Site, fields: dict[str, str], words: str) -> None:
+    answer = site.form("robot", "/oauth2/token", **fields)
+    assert answer.status_code == 400
+    assert words in answer.json()["error_description"]
+
+
+@pytest.mark.parametrize("path", ["token", "revoke", "introspect"])
+def test_a_body_that_is_no_form_is_refused_with_the_type_that_it_needs(site: Site, path: str) -> None:
+    robot = site.programs["robot"]
+    fields = {"grant_type": "client_credentials", "token": "x"}
+    answer = post(f"{site.url}/oauth2/{path}", json=fields, auth=(robot.id, robot.secret))
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert "application/x-www-form-urlencoded" in answer.json()["error_description"]
+
+
 def test_a_client_of_codes_gets_no_token_by_its_secret_alone(site: Site) -> None:
     answer = site.form("app", "/oauth2/token", grant_type="client_credentials")
     assert (answer.status_code, answer.json()["error"]) == (400, "unauthorized_client")
