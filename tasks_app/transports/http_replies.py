@@ -7,7 +7,7 @@ connection before the answer is complete, and the client, which sees that, sends
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 
@@ -55,7 +55,7 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
         _release_after(late, reply)
         return late
     if reply.payload is None:
-        return HttpResponse(status=204, headers={"X-Request-ID": request_id} | headers)
+        return no_content(request_id, headers)
     if _is_expected_as_stream(request, call, reply):
         event = sse.frame(bytes(reply.payload))
         return HttpResponse(event, content_type="text/event-stream", headers=_stream_headers(reply))
@@ -64,6 +64,13 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
         add_headers(request, response, reply.error)
     if reply.holding:
         _release_after(response, reply)
+    return response
+
+
+def no_content(request_id: str, headers: Mapping[str, str]) -> HttpResponse:
+    """Return an answer without a body, and so without a media type: Django would call it text/html."""
+    response = HttpResponse(status=204, headers={"X-Request-ID": request_id, **headers})
+    del response["Content-Type"]
     return response
 
 
@@ -81,7 +88,7 @@ async def _batch(request: HttpRequest, batch: Batch) -> HttpResponseBase:
     """
     if batch.silent:
         await batch.work
-        return HttpResponse(status=204, headers={"X-Request-ID": batch.request_id} | batch.headers)
+        return no_content(batch.request_id, batch.headers)
     try:
         ready, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
     except asyncio.CancelledError:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import orjson
 from django.core.exceptions import TooManyFieldsSent
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import Struct
@@ -51,7 +51,7 @@ from tasks_app.transports.http import (
     over_limit,
     refuse,
 )
-from tasks_app.transports.http_replies import response_to
+from tasks_app.transports.http_replies import no_content, response_to
 from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import refuse_stranger, refuse_unreadable
 
@@ -127,7 +127,7 @@ async def follow(request: HttpRequest, task: str, agent: str | None = None) -> H
             return _private(add_limits(refuse(request, over_limit(error), REST, DOOR), call))
         exchange.end("result", status=204)
         recorder.close(exchange)
-        return _private(add_limits(HttpResponse(status=204, headers={"X-Request-ID": exchange.request_id}), call))
+        return _private(add_limits(no_content(exchange.request_id, {}), call))
 
     def select() -> Selection:
         exchange.set_request(orjson.dumps({"id": task, "linkExpiresAt": link.expires_at}))

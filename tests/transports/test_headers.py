@@ -107,6 +107,14 @@ def test_notifications_and_batches_say_it_too(caller: httpx.Client) -> None:
     assert caller.post("/jsonrpc", content=both).headers["a2a-version"] == "1.0, 0.3"
 
 
+def test_an_answer_without_a_body_has_no_media_type(caller: httpx.Client) -> None:
+    silent = call("tasks/get", {"id": "t"}, id=...)
+    for content in (silent, b"[" + silent + b"]"):
+        answer = caller.post("/jsonrpc", content=content)
+        assert answer.status_code == 204
+        assert {"content-type", "content-security-policy"}.isdisjoint(answer.headers)
+
+
 @pytest.mark.parametrize("name", ["A2A-Version", "a2a-version", "A2A-VERSION"])
 def test_the_version_in_the_query_is_known_in_any_case(caller: httpx.Client, name: str) -> None:
     answer = caller.post("/jsonrpc", content=call("GetTask", {"id": "t"}), params={name: "2.0"})
