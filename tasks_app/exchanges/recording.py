@@ -18,7 +18,7 @@ from msgspec import Struct
 from tasks_app import counters
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
-from tasks_app.exchanges.backlog import ROW_SIZE, Backlog, Halves
+from tasks_app.exchanges.backlog import Backlog, Halves, size_of
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recent import recent_calls
 from tasks_app.exchanges.storage import write
@@ -53,7 +53,7 @@ class Record(Work[None], Struct, frozen=True):
     @property
     def size(self) -> int:
         """The bytes that it takes in memory, roughly."""
-        return sum(ROW_SIZE + len(body.request) + len(body.response) for _, body, _ in self.pairs)
+        return sum(map(size_of, self.pairs))
 
 
 AWAY = (OperationalError, InterfaceError, InternalError)

@@ -117,6 +117,8 @@ def test_the_backlog_is_bounded_in_number_and_in_bytes(monkeypatch: pytest.Monke
     assert queue.bytes == 2000 + backlog.ROW_SIZE
     queue.take()
     assert (len(queue), queue.bytes) == (0, 0)
+    queue.keep([pair(request="x" * 499 + "\N{GRINNING FACE}")])
+    assert queue.bytes == 4 * 500 + backlog.ROW_SIZE, "each character takes four bytes"
 
 
 def test_all_of_the_backlog_is_written_before_a_process_ends(recorder: Recorder) -> None:
