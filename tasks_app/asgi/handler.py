@@ -22,12 +22,13 @@ from django.utils.module_loading import import_string
 
 from a2a import languages
 from a2a.errors import InvalidKey
+from tasks_app.asgi.rounds import rounds
 from tasks_app.callers.networks import admits
-from tasks_app.callers.paths import is_signed
+from tasks_app.callers.paths import is_health, is_signed
 from tasks_app.callers.peers import peer_of
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.limits import strangers
-from tasks_app.process.asgi_extensions import CUT, DROP, WHOLE
+from tasks_app.process.asgi_extensions import CONNECTION, CUT, DROP, WHOLE
 from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.drain import take_back_cancellation
@@ -78,6 +79,7 @@ class LeanHandler(ASGIHandler):
         return response
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await rounds.enter(scope, "health" if is_health(scope["path"]) else "calls")
         if root := scope.get("root_path", ""):
             set_script_prefix(root)
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
@@ -86,6 +88,7 @@ class LeanHandler(ASGIHandler):
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
             request.departure = partial(wait_for_disconnect, receive)  # For views that wait.
+            request.connection = scope.get("extensions", {}).get(CONNECTION)
             request.take_weight = intake.take_weight  # For batches that go on behind their headers.
             response = await self._middleware_chain(request)
         except Gone:

@@ -1,5 +1,7 @@
 """The ASGI extensions in the scopes of our own server: what its connections offer to the handler and the doors."""
 
+CONNECTION = "taskdesk.connection"
+"""The connection of a request of HTTP itself, so that the application can note on it that its caller is known."""
 COMPLETE = "taskdesk.complete"
 """A mark of a request that has arrived completely: its body can be read without waiting."""
 CUT = "taskdesk.cut"

@@ -12,7 +12,7 @@ import httptools
 from django.conf import settings
 
 from tasks_app.process.answering import LARGE_DIGITS, Answering
-from tasks_app.process.asgi_extensions import COMPLETE, CUT, DROP, WHOLE
+from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, CUT, DROP, WHOLE
 from tasks_app.process.displacing import displace, waiting
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
@@ -69,6 +69,8 @@ class Connection(Answering):
     """The limit of connections, computed when the first one is made."""
     of_process: ClassVar[Collection[object]] = ()
     """The open connections of the process, of WebSocket too. The server keeps them."""
+    is_known = False
+    """Whether the last request on it was a call with a valid credential, as the application says."""
     head_since: float | None = None
     """The time at which the current head began; None while no head is being read."""
     timer: asyncio.TimerHandle | None = None
@@ -102,7 +104,7 @@ class Connection(Answering):
         self.head_since = self.loop.time()
         self.refuse_early = getattr(self.app, "refuse_early", None)
         self.refuse_unread = getattr(self.app, "refuse_unread", None)
-        self.extensions = {CUT: self.cut, DROP: self.drop}
+        self.extensions = {CONNECTION: self, CUT: self.cut, DROP: self.drop}
         self.complete = self.extensions | {COMPLETE: {}, WHOLE: self.write_whole}
         self._set_timer()
         if Connection.limit is None:

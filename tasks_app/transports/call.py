@@ -6,6 +6,7 @@ A door gives its Call to receiving.receive(), or to handling.handle(), and sends
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from msgspec import Struct, UnsetType
@@ -66,6 +67,8 @@ class Call(Struct, kw_only=True):
     InvalidRequest."""
     departure: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller leaves. It is None if the door cannot notice that."""
+    connection: Any = None
+    """The connection of our own server, which notes that its caller is known; None at other doors."""
     has_status: bool = False
     """Whether each call of the door is answered with an HTTP status."""
     on_socket: bool = False
@@ -126,6 +129,8 @@ class Call(Struct, kw_only=True):
                 recognition = await authenticate(self.evidence, self.origin, self.departure)
             self._check_place(recognition.caller)
             self.identity, self.proof = recognition.caller, recognition.proof
+            if self.connection is not None:
+                self.connection.is_known = True
 
     def _check_place(self, caller: Caller) -> None:
         """Check that the credential is valid in the network and at the address of the call. Raises InvalidKey and

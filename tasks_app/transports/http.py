@@ -161,6 +161,7 @@ def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) 
         agent=agent,
         after=partial(last_seen, meta.get("HTTP_LAST_EVENT_ID")),
         departure=getattr(request, "departure", None),  # Set by the lean handler. Django's own cannot notice it.
+        connection=getattr(request, "connection", None),
         has_status=True,
         peer=peer_of(request),
         is_forwarded=is_forwarded(meta),
@@ -269,6 +270,7 @@ async def refuse_call(request: HttpRequest, refusal: Refusal, endpoint: Endpoint
     # Without a caller the refusal stays what it is.
     with contextlib.suppress(Error, CallerLeft, DatabaseError, InterfaceError):
         if call.evidence is not None and refusal.status in OF_BODIES:
+            call.connection = None  # A request that is refused by its head makes no connection a known one.
             await call.identify()
             return refuse(request, refusal, endpoint, language=endpoint.early((), call.caller.language))
     return refuse(request, refusal, endpoint)

@@ -63,6 +63,7 @@ async def refuse_unreadable(
     `methods` are those of its calls, as far as they can be read.
     """
     pin, turn = None, None
+    call.connection = None  # A body that cannot be read makes no connection a known one.
     try:
         await call.identify()
         with suppress(Busy):  # Then it is refused without a turn, for the same error.

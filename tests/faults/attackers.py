@@ -195,15 +195,31 @@ def guesses(port: int, ends: float) -> None:
             number += 1
             wire.sendall(posted(body, f"tdk_guess-{port}-{number}"))
         for wire in wires:
-            while not (answer := wire.recv(1 << 16)).endswith(b"}"):
-                assert answer, "the server has closed the connection of a caller who reads"
+            read(wire)
         time.sleep(max(0.0, due - time.monotonic()))
     print(number)  # noqa: T201  # for the test
 
 
+def refusals(port: int, ends: float) -> None:
+    """Calls without a key on 100 connections that stay open. The next ones are sent when all are refused."""
+    request = posted(json.dumps(call("GetTask", {"id": "none"})).encode())
+    wires = [connected(port) for _ in range(100)]
+    while time.monotonic() < ends:
+        for wire in wires:
+            wire.sendall(request)
+        for wire in wires:
+            read(wire)
+
+
+def read(wire: socket.socket) -> None:
+    """Read an answer to its end."""
+    while not (answer := wire.recv(1 << 16)).endswith(b"}"):
+        assert answer, "the server has closed the connection of a caller who reads"
+
+
 ATTACKS: dict[str, Act] = {
     act.__name__: act
-    for act in (bodies, trailers, heads, nested, endless, forms, halves, guesses, lists, stares, messages)
+    for act in (bodies, trailers, heads, nested, endless, forms, halves, guesses, refusals, lists, stares, messages)
 }
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ async def attacked(start: Start, name: str, seconds: float) -> tuple[Cost, Cost]
     return idle, during
 
 
-@pytest.mark.parametrize("name", ["bodies", "trailers", "nested", "endless"])
+@pytest.mark.parametrize("name", ["bodies", "trailers", "nested", "endless", "refusals"])
 async def test_a_stranger_costs_neither_memory_nor_disk(start: Start, name: str) -> None:
     idle, during = await attacked(start, name, SECONDS["short"])
     assert during.memory - idle.memory < 50 * MEGABYTE
