@@ -75,8 +75,8 @@ class Http:
         """
         intake = Intake(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS, strangers)
         page = Page(send)
-        await rounds.enter(scope, "pages")
         try:
+            await rounds.enter(scope, "pages")
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()

@@ -79,11 +79,11 @@ class LeanHandler(ASGIHandler):
         return response
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        await rounds.enter(scope, "health" if is_health(scope["path"]) else "calls")
         if root := scope.get("root_path", ""):
             set_script_prefix(root)
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
+            await rounds.enter(scope, "health" if is_health(scope["path"]) else "calls")
             body = await intake.read()
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.

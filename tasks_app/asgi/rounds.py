@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from tasks_app.process.asgi_extensions import CONNECTION
+from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION
+from tasks_app.transports.call import SMALL
 
 MOST = 2
 """Requests of strangers that begin in one round."""
@@ -57,15 +58,16 @@ class Rounds:
 
     async def enter(self, scope: Mapping[str, Any], kind: str = "calls") -> None:
         """Wait until a request may begin. That of a known caller does not wait."""
-        connection = scope.get("extensions", {}).get(CONNECTION)
-        if connection is None:
+        extensions = scope.get("extensions", {})
+        if (connection := extensions.get(CONNECTION)) is None:
             return
         is_known, connection.is_known = connection.is_known, False
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self._begin_anew(loop)
         if is_known:
             self.known_at = loop.time()
-        else:
+        elif COMPLETE in extensions and connection.size <= SMALL:
+            # Other bodies count in the account of their callers while they arrive, and would not in the line.
             await self._wait(self.lines[kind], loop)
 
     async def _wait(self, line: Line, loop: asyncio.AbstractEventLoop) -> None:

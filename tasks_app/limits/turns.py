@@ -92,7 +92,8 @@ class Turns:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.lines: dict[int, Line] = {}
         self.last_owner: int | None = None
-        """The owner of the last call."""
+        self.last_at = float("-inf")
+        """The owner and the time of the last call, on the monotonic clock."""
         self.shared_until = 0.0
         """The time until which several owners share the process, on the monotonic clock."""
 
@@ -107,9 +108,10 @@ class Turns:
             self.loop, self.lines, self.waits = loop, {}, Waits(loop)
         now = monotonic()
         if owner_id != self.last_owner:
-            if self.last_owner is not None:
+            if now - self.last_at < SHARED_SECONDS:
                 self.shared_until = now + SHARED_SECONDS
             self.last_owner = owner_id
+        self.last_at = now
         line = self.lines.get(owner_id)
         if line is None:
             line = self.lines[owner_id] = Line(loop)

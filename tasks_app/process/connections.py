@@ -153,6 +153,11 @@ class Connection(Answering):
 
     # ------------------------------------------------------------------ what arrives
 
+    @property
+    def size(self) -> int:
+        """The bytes that have arrived of the body of the request that is being answered."""
+        return 0 if self.current is None else len(self.current.body)
+
     def data_received(self, data: bytes) -> None:
         if self.lingering is not None:
             self.lingering.drop(data)

@@ -24,6 +24,7 @@ from tasks_app.callers.networks import admits
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
+from tasks_app.database.errors import Busy
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
@@ -91,6 +92,8 @@ class Call(Struct, kw_only=True):
     """The time at which its stream ends, in seconds since 1970; None for a call without such a time."""
     turn: Turn | None = None
     """The turn of the call, if the door has waited for it."""
+    no_turn: Busy | None = None
+    """The error of a door that has waited for it in vain."""
 
     @property
     def caller(self) -> Caller:
@@ -156,6 +159,8 @@ class Call(Struct, kw_only=True):
     async def take_turn(self) -> Turn:
         """Return the turn of the call among those of its owner, which the taker ends. Raises Busy and CallerLeft, and
         TypeError before identify()."""
+        if self.no_turn is not None:
+            raise self.no_turn
         return self.turn or await turns.take(self.caller.owner_id, self.departure)
 
     def wrap(self, rpc_id: Id | UnsetType) -> Wrapping:

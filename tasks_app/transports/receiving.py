@@ -2,6 +2,7 @@
 batch."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
@@ -17,12 +18,15 @@ from a2a.envelopes.body import nul_in
 from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.language import Language, Method
 from a2a.requests import ListTasks
+from tasks_app.database.errors import Busy
 from tasks_app.ids import uuid7
 from tasks_app.limits.accounts import Holding
+from tasks_app.limits.turns import Turn
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.handling import handle
+from tasks_app.transports.keys import is_cached
 from tasks_app.transports.meaning import Selection
 from tasks_app.transports.refusing import (
     EarlyChoice,
@@ -30,8 +34,11 @@ from tasks_app.transports.refusing import (
     refuse_unreadable,
 )
 
+log = logging.getLogger(__name__)
 BATCH_BYTES = 4_000_000
 """The limit of all answers of a batch. Members that come after it are refused without being performed."""
+LIGHT = 1_000
+"""Bytes of a body that may wait for the turn of its caller once it is parsed, when it takes ten times the memory."""
 AT_ONCE = 16
 """Members of a batch that are handled at the same time."""
 Choice = tuple[Language, Method] | CallError
@@ -146,6 +153,29 @@ class Batch:
 
 async def receive(call: Call, body: bytes) -> Reply | Batch:
     """Read a body in the envelope of the endpoint, and handle its members. Raises nothing but CancelledError."""
+    call.turn = await _early_turn(call, body)
+    with call.turn or nullcontext():
+        return await _receive(call, body)
+
+
+async def _early_turn(call: Call, body: bytes) -> Turn | None:
+    """Return the turn of a call whose body would take much memory if it waited for the turn once it is parsed.
+
+    None for any other, for a caller who is not known yet, and for one who is refused in the usual way.
+    """
+    if not LIGHT < len(body) <= SMALL or call.evidence is None or not is_cached(call.evidence):
+        return None
+    try:
+        await call.identify()
+        return await call.take_turn()
+    except Busy as error:
+        call.no_turn = error
+    except Exception:  # identify() meets it again, and it is reported
+        log.debug("a caller could not be identified before the body was read", exc_info=True)
+    return None
+
+
+async def _receive(call: Call, body: bytes) -> Reply | Batch:
     if len(body) > SMALL:
         # A large body of a stranger is not read. A small one is, because its id goes into the refusal.
         try:

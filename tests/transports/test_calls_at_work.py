@@ -22,7 +22,9 @@ from tasks_app.models import Exchange
 from tasks_app.operations import dispatcher
 from tasks_app.operations.operation import Await, Done
 from tasks_app.runner import quick
+from tasks_app.transports import receiving
 from tasks_app.transports.frames import END
+from tasks_app.transports.receiving import LIGHT
 from tests.conftest import PATIENCE, Person
 from tests.support.agents import MEMORY
 from tests.support.lanes import Read
@@ -32,6 +34,7 @@ from tests.transports.websocket.serving import DOORS, eventually, in_a_thread, s
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 BOTH = {"http": LeanHandler(), **DOORS}
 GET = call(1, "GetTask", {"id": "none"})
+LONG = call(1, "GetTask", {"id": "n" * 2 * LIGHT})
 
 
 async def wait_for_a_word(run: Run) -> str:
@@ -71,7 +74,11 @@ def code_of(answer: httpx.Response) -> int:
     return int(answer.json()["error"]["code"])
 
 
-@pytest.mark.parametrize("body", [GET, f"[{GET}, {GET}, {GET}]", "no JSON"], ids=["call", "batch", "unreadable"])
+@pytest.mark.parametrize(
+    "body",
+    [GET, LONG, f"[{GET}, {GET}, {GET}]", f"[{LONG}, {GET}]", "no JSON", LONG[:-1]],
+    ids=["call", "long call", "batch", "long batch", "unreadable", "long and unreadable"],
+)
 async def test_a_call_waits_for_its_turn_and_the_calls_of_others_do_not(
     owner: Person, colleague: Person, body: str
 ) -> None:
@@ -122,6 +129,21 @@ async def test_a_socket_with_a_frame_that_waits_is_not_idle(owner: Person, setti
         await asyncio.sleep(0.6)
         turn.end()
         assert (await next_frame(socket))["error"]["code"] == -32001
+
+
+async def test_a_long_call_waits_before_it_takes_memory(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, parse = list[bytes](), receiving.parse
+    monkeypatch.setattr(receiving, "parse", lambda endpoint, body: parsed.append(body) or parse(endpoint, body))
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        await own.post("/jsonrpc", content=GET)
+        parsed.clear()
+        turn = await turns.take(owner.caller.owner_id)
+        waiting = asyncio.ensure_future(own.post("/jsonrpc", content=LONG))
+        await eventually(lambda: line_of(owner) > 0)
+        assert parsed == []
+        turn.end()
+        assert code_of(await waiting) == -32001
+        assert parsed == [LONG.encode()]
 
 
 async def test_a_socket_is_not_read_while_a_frame_of_it_waits(owner: Person, colleague: Person) -> None:
@@ -213,8 +235,9 @@ async def test_a_call_that_gets_no_turn_in_time_is_refused_in_its_language(owner
     settings.A2A_CALL_SECONDS = 0.1
     turn = await turns.take(owner.caller.owner_id)
     async with serving(BOTH) as server, client(url(server), owner) as own:
-        answer = await own.post("/jsonrpc", content=GET)
-        assert (answer.status_code, code_of(answer)) == (503, -38013)
+        for body in (GET, LONG):
+            answer = await own.post("/jsonrpc", content=body)
+            assert (answer.status_code, code_of(answer), answer.json()["id"]) == (503, -38013, 1)
         assert int(answer.headers["retry-after"]) >= 1
         assert answer.json()["error"]["data"][0]["reason"] == "UNAVAILABLE"
         assert (await own.post("/jsonrpc", content="no JSON")).json()["error"]["code"] == -32700

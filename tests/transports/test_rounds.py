@@ -12,8 +12,9 @@ from tasks_app.asgi import rounds as module
 from tasks_app.asgi.application import Http
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.asgi.rounds import MOST, Rounds
-from tasks_app.process.asgi_extensions import CONNECTION
+from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION
 from tasks_app.process.connections import Connection
+from tasks_app.transports.call import SMALL
 from tests.conftest import Person
 from tests.transports.calls import call
 from tests.transports.websocket.serving import serving, url
@@ -21,8 +22,9 @@ from tests.transports.websocket.serving import serving, url
 STRANGERS = 3 * MOST
 
 
-def scope(*, is_known: bool) -> dict[str, Any]:
-    return {"extensions": {CONNECTION: SimpleNamespace(is_known=is_known)}}
+def scope(*, is_known: bool, size: int = 0, is_complete: bool = True) -> dict[str, Any]:
+    extensions = {CONNECTION: SimpleNamespace(is_known=is_known, size=size)}
+    return {"extensions": extensions | ({COMPLETE: {}} if is_complete else {})}
 
 
 def strangers(rounds: Rounds) -> list["asyncio.Task[None]"]:
@@ -74,6 +76,15 @@ async def test_checks_of_health_and_pages_do_not_wait_behind_calls() -> None:
     for kind in ("health", "pages"):
         await rounds.enter(scope(is_known=False), kind)
     assert begun(requests) == MOST
+    await asyncio.gather(*requests)
+
+
+@pytest.mark.parametrize("more", [{"size": SMALL + 1}, {"is_complete": False}])
+async def test_a_request_whose_body_counts_in_an_account_does_not_wait(more: dict[str, Any]) -> None:
+    rounds = Rounds()
+    requests = strangers(rounds)
+    await rounds.enter(scope(is_known=False, **more))
+    assert begun(requests) == 0
     await asyncio.gather(*requests)
 
 
