@@ -36,7 +36,8 @@ A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1, 31_536_000)
 A2A_LINK_SECONDS = whole("A2A_LINK_SECONDS", 3600, 0, 2_592_000)
 """The longest time that a link to a task's stream is valid, and the default. 0: no links are made."""
 A2A_SOCKET_CALLS = whole("A2A_SOCKET_CALLS", 64, 1)
-"""Calls in flight on one WebSocket connection, besides its streams. Further ones are refused with -38008."""
+"""Calls in flight on one WebSocket connection, besides its streams. Further ones are refused with -38008. A batch is
+one of them. Beside another batch, it is refused if they have more calls together."""
 A2A_SOCKET_IDLE_SECONDS = number("A2A_SOCKET_IDLE_SECONDS", 300, 1, 31_536_000)
 """The time without a call or a stream after which a WebSocket connection is closed."""
 A2A_TICKET_SECONDS = number("A2A_TICKET_SECONDS", 60, 1, 3_600)

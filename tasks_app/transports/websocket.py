@@ -63,6 +63,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """The work on frames."""
         self.calls: dict[Name, asyncio.Task[Any]] = {}
         """The work on calls and streams in flight, by their ids."""
+        self.members: dict[asyncio.Task[Any], int] = {}
+        """The numbers of calls in batches in flight, by the work on their frames."""
         self.streams: set[asyncio.Task[Any]] = set()
         """The part of `calls` that has become a stream."""
         self.beginning: set[asyncio.Task[Any]] = set()
@@ -142,6 +144,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
     def _end_work(self, turn: Turn, work: "asyncio.Task[Any]") -> None:
         turn.end()  # The work has done so, unless it was cancelled before it began.
         self.working.discard(work)
+        self.members.pop(work, None)
         self.silent.discard(work)
         self.beginning.discard(work)
         self.unwanted.discard(work)
@@ -228,6 +231,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                 call.departure = self._departure
             if isinstance(members, Member):
                 self._take_id(members)
+            if isinstance(members, list):
+                self._take_members(len(members))
             reply = await receive_parsed(call, members, body)
             if isinstance(reply, Batch):
                 # Its members are still in memory.
@@ -318,6 +323,13 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         self.calls[_name(call.id)] = _current()
         if call.method in STREAMING:
             self.beginning.add(_current())
+
+    def _take_members(self, number: int) -> None:
+        """Note that a batch with so many calls is in flight. Raises RateLimited if there are too many beside it."""
+        others = sum(self.members.values())
+        if others and others + number > settings.A2A_SOCKET_CALLS:
+            raise RateLimited(limit="calls in batches on a socket", most=str(settings.A2A_SOCKET_CALLS))
+        self.members[_current()] = number
 
     def _free_id(self, rpc_id: Id) -> None:
         """Note that the call of this work is answered. The client may use the id again once it has the answer."""

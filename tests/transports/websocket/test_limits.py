@@ -15,7 +15,7 @@ from tasks_app.models import ApiKey, Exchange
 from tasks_app.process import services
 from tasks_app.process.connections import Connection
 from tasks_app.process.sockets import MAX_FRAGMENTS, MAX_QUEUED, Socket
-from tasks_app.transports import frames, keys, receiving, streams, websocket
+from tasks_app.transports import frames, keys, streams, websocket
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame, streaming
@@ -56,27 +56,6 @@ async def test_a_message_under_way_counts_in_the_account_of_its_owner(owner: Per
         assert await frames_of(client) == []
         assert client.close_code == 1013
         await eventually(lambda: not holdings(account))
-
-
-async def test_a_large_batch_counts_until_no_member_is_in_memory(
-    owner: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate, begun, reply = asyncio.Event(), list[Any](), receiving._reply
-
-    async def late(*arguments: Any) -> Any:
-        begun.append(arguments)
-        await gate.wait()
-        return await reply(*arguments)
-
-    monkeypatch.setattr(receiving, "_reply", late)
-    batch = json.dumps([json.loads(call(number, "GetTask", {"id": "x" * 10_000})) for number in range(2)])
-    async with connected(owner) as (client, _):
-        await client.send(batch)
-        await eventually(lambda: len(begun) == 2)
-        assert ("bodies", owner.caller.owner_id, len(batch)) in holdings(account)
-        gate.set()
-        assert len(await next_frame(client)) == 2
-        await eventually(lambda: {kind for kind, _, _ in holdings(account)} == {"sockets"})
 
 
 async def test_a_message_has_a_limited_number_of_fragments(owner: Person) -> None:
