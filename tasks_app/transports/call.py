@@ -25,6 +25,7 @@ from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
 from tasks_app.database.errors import Busy
+from tasks_app.database.waits import CallerLeft
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.limits import strangers
 from tasks_app.limits.accounts import Holding
@@ -92,8 +93,10 @@ class Call(Struct, kw_only=True):
     """The time at which its stream ends, in seconds since 1970; None for a call without such a time."""
     turn: Turn | None = None
     """The turn of the call, if the door has waited for it."""
-    no_turn: Busy | None = None
+    no_turn: Busy | CallerLeft | None = None
     """The error of a door that has waited for it in vain."""
+    no_caller: Exception | None = None
+    """The error of a door that has looked for the caller in vain."""
 
     @property
     def caller(self) -> Caller:
@@ -123,6 +126,8 @@ class Call(Struct, kw_only=True):
     async def identify(self) -> None:
         """Find the caller. Raises Unauthenticated, InvalidKey, TooManyCalls and CallerLeft, and errors of the
         database."""
+        if self.no_caller is not None:
+            raise self.no_caller
         if self.identity is None:
             if settings.A2A_ADDRESS_CALLS:
                 strangers.check_calls(self.origin())

@@ -2,7 +2,6 @@
 batch."""
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
@@ -19,6 +18,7 @@ from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.language import Language, Method
 from a2a.requests import ListTasks
 from tasks_app.database.errors import Busy
+from tasks_app.database.waits import CallerLeft
 from tasks_app.ids import uuid7
 from tasks_app.limits.accounts import Holding
 from tasks_app.limits.turns import Turn
@@ -34,7 +34,6 @@ from tasks_app.transports.refusing import (
     refuse_unreadable,
 )
 
-log = logging.getLogger(__name__)
 BATCH_BYTES = 4_000_000
 """The limit of all answers of a batch. Members that come after it are refused without being performed."""
 LIGHT = 1_000
@@ -167,12 +166,14 @@ async def _early_turn(call: Call, body: bytes) -> Turn | None:
         return None
     try:
         await call.identify()
+    except Exception as error:  # noqa: BLE001  # identify() raises it again, and it is reported
+        call.no_caller = error
+        return None
+    try:
         return await call.take_turn()
-    except Busy as error:
+    except (Busy, CallerLeft) as error:
         call.no_turn = error
-    except Exception:  # identify() meets it again, and it is reported
-        log.debug("a caller could not be identified before the body was read", exc_info=True)
-    return None
+        return None
 
 
 async def _receive(call: Call, body: bytes) -> Reply | Batch:

@@ -15,14 +15,15 @@ from a2a.agents import agent
 from a2a.requests import GetTask
 from a2a.run import Run
 from tasks_app.asgi.handler import LeanHandler
+from tasks_app.callers.access import revoke
 from tasks_app.database.work import DoSlowly
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.turns import turns
-from tasks_app.models import Exchange
+from tasks_app.models import ApiKey, Exchange
 from tasks_app.operations import dispatcher
 from tasks_app.operations.operation import Await, Done
 from tasks_app.runner import quick
-from tasks_app.transports import receiving
+from tasks_app.transports import keys, receiving
 from tasks_app.transports.frames import END
 from tasks_app.transports.receiving import LIGHT
 from tests.conftest import PATIENCE, Person
@@ -144,6 +145,20 @@ async def test_a_long_call_waits_before_it_takes_memory(owner: Person, monkeypat
         turn.end()
         assert code_of(await waiting) == -32001
         assert parsed == [LONG.encode()]
+
+
+async def test_a_long_call_of_a_revoked_key_counts_as_one_wrong_credential(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[str] = []
+    monkeypatch.setattr(keys, "TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr(keys.strangers, "count_failure", failures.append)
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        assert code_of(await own.post("/jsonrpc", content=LONG)) == -32001
+        assert await in_a_thread(lambda: revoke(ApiKey.objects.all())) == 1
+        answer = await own.post("/jsonrpc", content=LONG)
+        assert (answer.status_code, code_of(answer), answer.json()["id"]) == (401, -38009, 1)
+    assert len(failures) == 1
 
 
 async def test_a_socket_is_not_read_while_a_frame_of_it_waits(owner: Person, colleague: Person) -> None:
