@@ -63,7 +63,9 @@ async def refuse_unreadable(
     `methods` are those of its calls, as far as they can be read.
     """
     pin, turn = None, None
-    call.connection = None  # A body that cannot be read makes no connection a known one.
+    if call.connection is not None:
+        # A body that cannot be read makes no connection a known one. The caller of a large body was identified before.
+        call.connection.is_known, call.connection = False, None
     try:
         await call.identify()
         with suppress(Busy):  # Then it is refused without a turn, for the same error.
