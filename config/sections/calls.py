@@ -45,8 +45,8 @@ A2A_TICKET_SECONDS = number("A2A_TICKET_SECONDS", 60, 1, 3_600)
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05, 86_400)
 """The longest delay of a stream when a hint is lost."""
 A2A_CALL_SECONDS = number("A2A_CALL_SECONDS", 10, 0.1, 86_400)
-"""The longest wait of a call for the database. Then it gets -38013 with `Retry-After`, and work that has not begun is
-not done."""
+"""The longest wait of a call for the database, and before that for its turn (`A2A_OWNER_CALLS`). Then it gets -38013
+with `Retry-After`, and work that has not begun is not done."""
 A2A_LANE_CALLS = whole("A2A_LANE_CALLS", 2000, 1)
 """Calls of one kind (writes, reads, long reads) that may wait for the database in a process. A further call gets
 -38013."""
