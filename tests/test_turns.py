@@ -185,6 +185,18 @@ async def test_a_call_that_gets_no_turn_in_time_is_refused(turns: Turns, setting
     await all_given(turns)
 
 
+async def test_calls_beyond_those_that_may_wait_are_refused_at_once(turns: Turns, settings: Any) -> None:
+    settings.A2A_LANE_CALLS = 1
+    first = await turns.take(ANN)
+    (second,) = await waiting(turns, 1)
+    with pytest.raises(Busy) as refused:
+        await turns.take(ANN)
+    assert "too many calls" in refused.value.facts["detail"]
+    first.end()
+    (await second).end()
+    await all_given(turns)
+
+
 async def test_a_call_has_no_turn_while_it_waits_for_something_slow(turns: Turns) -> None:
     first, may_end = await turns.take(ANN), asyncio.Event()
     work = asyncio.ensure_future(first.wait_outside(may_end.wait()))

@@ -48,8 +48,8 @@ A2A_CALL_SECONDS = number("A2A_CALL_SECONDS", 10, 0.1, 86_400)
 """The longest wait of a call for the database, and before that for its turn (`A2A_OWNER_CALLS`). Then it gets -38013
 with `Retry-After`, and work that has not begun is not done."""
 A2A_LANE_CALLS = whole("A2A_LANE_CALLS", 2000, 1)
-"""Calls of one kind (writes, reads, long reads) that may wait for the database in a process. A further call gets
--38013."""
+"""Calls of one kind (writes, reads, long reads) that may wait for the database in a process, and calls of one owner
+that may wait for their turn. A further call gets -38013."""
 A2A_READ_CONNECTIONS = whole("A2A_READ_CONNECTIONS", 3, 2)
 """Database connections of a process for lists and other long reads. Owners take turns, and none has all of them."""
 A2A_READ_SECONDS = number("A2A_READ_SECONDS", 5, 0.1, 86_400)

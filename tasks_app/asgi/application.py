@@ -11,9 +11,9 @@ from django.http import HttpResponse
 
 from a2a.errors import Unavailable
 from tasks_app.api.problems import refuse_unread
+from tasks_app.asgi.entrance import entrance
 from tasks_app.asgi.handler import send_refusal, wait_for_disconnect
 from tasks_app.asgi.places import OF_ADDRESS, TOKENS_OF_ADDRESS, WAITING, Departure, Places
-from tasks_app.asgi.rounds import rounds
 from tasks_app.callers.paths import is_lean, is_oauth, is_static
 from tasks_app.callers.peers import origin_in
 from tasks_app.limits.rate_limits import limits
@@ -76,7 +76,7 @@ class Http:
         intake = Intake(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS, strangers)
         page = Page(send)
         try:
-            await rounds.enter(scope, "pages")
+            await entrance.enter(scope, "pages")
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()

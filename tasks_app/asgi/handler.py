@@ -22,7 +22,7 @@ from django.utils.module_loading import import_string
 
 from a2a import languages
 from a2a.errors import InvalidKey
-from tasks_app.asgi.rounds import rounds
+from tasks_app.asgi.entrance import entrance
 from tasks_app.callers.networks import admits
 from tasks_app.callers.paths import is_health, is_signed
 from tasks_app.callers.peers import peer_of
@@ -83,7 +83,7 @@ class LeanHandler(ASGIHandler):
             set_script_prefix(root)
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
-            await rounds.enter(scope, "health" if is_health(scope["path"]) else "calls")
+            await entrance.enter(scope, "health" if is_health(scope["path"]) else "calls")
             body = await intake.read()
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.

@@ -102,7 +102,8 @@ class Turns:
     ) -> Turn:
         """Return a turn, at once if the owner has fewer than it may have. A call that has begun is next in its line.
 
-        Raises Busy if there is none within A2A_CALL_SECONDS, and CallerLeft if `departure` ends before.
+        Raises Busy if there is none within A2A_CALL_SECONDS, or too many wait, and CallerLeft if `departure` ends
+        before.
         """
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self.loop, self.lines, self.waits = loop, {}, Waits(loop)
@@ -119,6 +120,8 @@ class Turns:
         if line.places:
             line.fill(most)  # The limit may be higher than when they came.
         if line.at_work >= most:
+            if len(line.places) >= settings.A2A_LANE_CALLS and not is_next:
+                raise Busy(detail="no turn, because too many calls of its owner wait")
             await self._wait(owner_id, line, departure, is_next=is_next)
         else:
             line.at_work += 1

@@ -69,8 +69,10 @@ class Connection(Answering):
     """The limit of connections, computed when the first one is made."""
     of_process: ClassVar[Collection[object]] = ()
     """The open connections of the process, of WebSocket too. The server keeps them."""
+    place: "asyncio.Future[None] | None" = None
+    """The place of its request in a queue of strangers; None for a request that has begun."""
     is_known = False
-    """Whether the last request on it was a call with a valid credential, as the application says."""
+    """Whether the last call on it had a valid credential and could be read, as the application says."""
     head_since: float | None = None
     """The time at which the current head began; None while no head is being read."""
     timer: asyncio.TimerHandle | None = None
@@ -123,8 +125,15 @@ class Connection(Answering):
             waiting.pop(self, None)  # It takes no place that a new connection could have.
         return False
 
+    def line_up(self, place: "asyncio.Future[None] | None") -> None:
+        """Note the place of its request in a queue, or that it has begun."""
+        self.place = place
+        self._note_wait()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
+        if self.place is not None and not self.place.done():
+            self.place.set_result(None)  # The request begins, and ends at once.
         # uvicorn tells only the last request that its client has left. Tell the others too.
         for cycle in [self.current, *(cycle for cycle, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
@@ -351,10 +360,15 @@ class Connection(Answering):
     def _note_wait(self) -> None:
         """Note whether the server waits for the client, so that another connection may replace this one.
 
-        The client has to read an answer, to send a request or the rest of one, or to close after a refusal.
+        The client has to read an answer, to send a request or the rest of one, or to close after a refusal. A request
+        of a stranger in a queue counts, too.
         """
         current = self.current
-        works = current is not None and not (current.response_complete or current.more_body or self.flow.write_paused)
+        works = (
+            current is not None
+            and self.place is None
+            and not (current.response_complete or current.more_body or self.flow.write_paused)
+        )
         if self not in self.connections or (works and self.lingering is None and not self.transport.is_closing()):
             waiting.pop(self, None)
         else:

@@ -66,12 +66,15 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
         try:
             if request.method not in {"GET", "HEAD"}:
                 raise InvalidRequest(detail="use GET")
+            call.departure = None
             await call.identify()
-            exchange.set_caller(call.caller)
-            wish = self.request(call)
-            authorize(type(wish), call.caller)
-            await limits.spend(call.caller, cost_of(type(wish)))
-            body = self.encode(await perform(wish, Context(caller=call.caller, exchange=exchange, agent=call.agent)))
+            with await call.take_turn():
+                exchange.set_caller(call.caller)
+                wish = self.request(call)
+                authorize(type(wish), call.caller)
+                await limits.spend(call.caller, cost_of(type(wish)))
+                context = Context(caller=call.caller, exchange=exchange, agent=call.agent)
+                body = self.encode(await perform(wish, context))
         except Error as error:
             if call.identity is not None and isinstance(error, COUNTED):
                 refused_calls.count(call.identity, error.reason, call.peer)

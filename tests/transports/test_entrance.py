@@ -1,0 +1,188 @@
+"""Requests of strangers: few begin in a round of the loop, and those of known callers do not wait behind them."""
+
+import asyncio
+import time
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import httpx
+import pytest
+
+from tasks_app.asgi import entrance as module
+from tasks_app.asgi.application import Http
+from tasks_app.asgi.entrance import QUEUES, Entrance
+from tasks_app.asgi.handler import LeanHandler
+from tasks_app.limits.turns import turns
+from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION
+from tasks_app.process.connections import Connection
+from tasks_app.process.displacing import waiting
+from tasks_app.transports.bodies import Gone
+from tasks_app.transports.call import SMALL
+from tests.conftest import Person
+from tests.transports.calls import call
+from tests.transports.websocket.serving import eventually, port, serving, url
+
+MOST = QUEUES["calls"]
+STRANGERS = 3 * MOST
+
+
+class Wire(SimpleNamespace):
+    """A connection, as far as the entrance knows it."""
+
+    place: Any = None
+
+    def line_up(self, place: Any) -> None:
+        self.place = place
+
+
+def scope(*, is_known: bool = False, size: int = 0, is_complete: bool = True, key: str = "") -> dict[str, Any]:
+    extensions = {CONNECTION: Wire(is_known=is_known, size=size, transport=Mock())}
+    headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
+    return {"headers": headers, "extensions": extensions | ({COMPLETE: {}} if is_complete else {})}
+
+
+def strangers(entrance: Entrance, number: int = STRANGERS, **more: Any) -> list["asyncio.Task[None]"]:
+    return [asyncio.ensure_future(entrance.enter(scope(**more))) for _ in range(number)]
+
+
+def begun(requests: Collection["asyncio.Task[None]"]) -> int:
+    return sum(request.done() for request in requests)
+
+
+@pytest.fixture(autouse=True)
+def no_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "last_at", float("-inf"))
+
+
+async def test_few_requests_of_strangers_begin_in_a_round() -> None:
+    requests = strangers(Entrance())
+    await asyncio.sleep(0)
+    assert begun(requests) == MOST
+    await asyncio.sleep(0)
+    assert begun(requests) <= 2 * MOST
+    await asyncio.gather(*requests)
+
+
+async def test_a_known_caller_waits_for_no_stranger_and_is_known_for_one_call() -> None:
+    entrance, known = Entrance(), scope(is_known=True)
+    requests = strangers(entrance)
+    await entrance.enter(known, "health")
+    assert known["extensions"][CONNECTION].is_known
+    await entrance.enter(known)
+    assert begun(requests) == 0
+    assert not known["extensions"][CONNECTION].is_known
+    await asyncio.gather(*requests)
+
+
+async def test_strangers_pause_while_known_callers_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads that do the calls of others need the interpreter."""
+    entrance, waits = Entrance(), list[float]()
+    loop = asyncio.get_running_loop()
+    plain = loop.call_later
+    monkeypatch.setattr(loop, "call_later", lambda seconds, *more: waits.append(seconds) or plain(seconds, *more))
+    monkeypatch.setattr(turns, "last_at", time.monotonic())
+    await asyncio.gather(*strangers(entrance))
+    assert waits == [module.PAUSE] * 3
+    monkeypatch.setattr(turns, "last_at", float("-inf"))
+    await asyncio.sleep(2 * module.PAUSE)
+    waits.clear()
+    await asyncio.gather(*strangers(entrance))
+    assert waits == []
+
+
+async def test_checks_of_health_and_pages_do_not_wait_behind_calls() -> None:
+    entrance = Entrance()
+    requests = strangers(entrance)
+    await asyncio.sleep(0)
+    for kind in ("health", "pages"):
+        await entrance.enter(scope(), kind)
+    assert begun(requests) == MOST
+    await asyncio.gather(*requests)
+
+
+async def test_a_caller_of_before_does_not_wait_behind_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy may share its connections among callers and strangers."""
+    monkeypatch.setattr(module, "is_cached", lambda evidence: evidence.secret == "known")
+    entrance = Entrance()
+    requests = strangers(entrance, 10 * MOST, key="unknown")
+    await asyncio.sleep(0)
+    await entrance.enter(scope(key="known"))
+    assert begun(requests) <= 2 * MOST
+    await asyncio.gather(*requests)
+
+
+@pytest.mark.parametrize("more", [{"size": SMALL + 1}, {"is_complete": False}])
+async def test_a_request_whose_body_counts_in_an_account_does_not_wait(more: dict[str, Any]) -> None:
+    entrance = Entrance()
+    requests = strangers(entrance)
+    await entrance.enter(scope(**more))
+    assert begun(requests) == 0
+    await asyncio.gather(*requests)
+
+
+async def test_a_request_that_leaves_takes_no_part_of_a_round() -> None:
+    requests = strangers(Entrance())
+    await asyncio.sleep(0)
+    for request in requests[MOST:-1]:
+        request.cancel()
+    await requests[-1]
+
+
+async def test_a_connection_beyond_those_that_may_wait_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 1)
+    entrance, last = Entrance(), scope()
+    requests = strangers(entrance, MOST + 1)
+    await asyncio.sleep(0)
+    with pytest.raises(Gone):
+        await entrance.enter(last)
+    last["extensions"][CONNECTION].transport.close.assert_called_once_with()
+    await asyncio.gather(*requests)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service")
+async def test_a_client_that_leaves_the_queue_takes_its_request_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.Entrance, "_begin_round", lambda self, loop: None)
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        for _ in range(MOST + 1):
+            writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
+        queue = await _queue_with(1)
+        assert len(waiting) == 1, "a new connection may replace it"
+        writer.close()
+        await eventually(lambda: not queue.waiting)
+        assert reader is not None
+        monkeypatch.undo()
+        module.entrance._begin_anew(None)
+
+
+async def _queue_with(number: int) -> module.Queue:
+    await eventually(lambda: len(module.entrance.queues["calls"].waiting) == number)
+    return module.entrance.queues["calls"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service")
+async def test_a_connection_is_known_after_a_call_with_a_valid_credential_alone(owner: Person) -> None:
+    good = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
+    get = call("GetTask", {"id": "none"})
+    acts: list[tuple[dict[str, str], str, bytes, bool]] = [
+        (good, "POST", get, True),
+        (good, "POST", b"no JSON", False),
+        (good, "POST", get, True),
+        (good | {"Content-Type": "text/plain"}, "POST", get, False),
+        (good, "POST", b"[" + get + b"]", True),
+        (good, "PUT", get, False),
+        (good, "POST", get, True),
+        (good, "POST", b"x" * (SMALL + 1), False),
+        (good | {"Authorization": "Bearer wrong"}, "POST", get, False),
+    ]
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server, httpx.AsyncClient(base_url=url(server)) as client:
+        for headers, verb, body, is_known in acts:
+            await client.request(verb, "/jsonrpc", content=body, headers=headers)
+            (connection,) = (one for one in Connection.of_process if isinstance(one, Connection))
+            assert connection.is_known is is_known, (verb, body, headers)
