@@ -18,12 +18,12 @@ from tasks_app.transports.call import SMALL
 from tasks_app.transports.heads import meta_of
 from tasks_app.transports.keys import is_cached
 
-QUEUES = {"calls": 2, "callers": 4, "health": 2, "pages": 2}
+LINES = {"calls": 2, "callers": 4, "health": 2, "pages": 2}
 """Requests of each kind that begin in one round: calls of strangers; those on other connections than before, whose
 credential led to a caller; checks of health; and pages."""
-MOST_WAITING = 1_000
-"""Requests of each kind that wait. The connection of a further one is closed: an answer would take what it should
-save."""
+MOST_BYTES = 16_000_000
+"""Bytes of the heads and bodies of each kind that wait: those of all small requests that connections can have. The
+connection of a further one is closed: an answer would take what it should save."""
 PAUSE = 0.001
 """Seconds between two rounds while known callers call. The loop is idle then, and leaves the interpreter to the threads
 that do the calls. Otherwise each of them would wait for it for five milliseconds, many times for each call."""
@@ -31,35 +31,45 @@ CALLING_SECONDS = 1.0
 """Seconds for which a call of a known caller counts as one of those."""
 
 
-class Queue:
+class Line:
     """The requests of one kind that are to begin."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.in_round = 0
         """The number of requests that have begun in the current round."""
-        self.waiting: dict[asyncio.Future[None], None] = {}
+        self.waiting: dict[asyncio.Future[None], int] = {}
+        """The bytes of each request that waits."""
+        self.size = 0
+        """The bytes of all of them."""
+
+    def add(self, future: "asyncio.Future[None]", size: int) -> None:
+        self.waiting[future] = size
+        self.size += size
+
+    def remove(self, future: "asyncio.Future[None]") -> None:
+        self.size -= self.waiting.pop(future, 0)
 
     def begin(self) -> None:
         """Begin a round."""
         self.in_round = 0
         while self.waiting and self.in_round < self.most:
             future = next(iter(self.waiting))
-            del self.waiting[future]
+            self.remove(future)
             if not future.done():
                 future.set_result(None)
                 self.in_round += 1
 
 
 class Entrance:
-    """The queues of requests, and the rounds of the loop."""
+    """The lines of requests, and the rounds of the loop."""
 
     def __init__(self) -> None:
         self._begin_anew(None)
 
     def _begin_anew(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
-        self.queues = {kind: Queue(most) for kind, most in QUEUES.items()}
+        self.lines = {kind: Line(most) for kind, most in LINES.items()}
         self.is_due = False
         """Whether the next round will begin."""
 
@@ -74,35 +84,37 @@ class Entrance:
         is_known = connection.is_known
         if kind == "calls":
             connection.is_known = False
-        # Larger bodies count in the account of their callers while they arrive, and would not in the queue.
+        # Larger bodies count in the account of their callers while they arrive, and would not in the line.
         if is_known or COMPLETE not in extensions or connection.size > SMALL:
             return
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self._begin_anew(loop)
         if not self._passes(kind):
-            await self._wait(_kind_of(scope) if kind == "calls" else kind, connection)
+            size = connection.size + sum(len(name) + len(value) for name, value in scope["headers"])
+            await self._wait(_kind_of(scope) if kind == "calls" else kind, connection, size)
 
     def _passes(self, kind: str) -> bool:
-        queue = self.queues[kind]
-        if queue.in_round >= queue.most or queue.waiting:
+        line = self.lines[kind]
+        if line.in_round >= line.most or line.waiting:
             return False
-        queue.in_round += 1
+        line.in_round += 1
         if not self.is_due:
             self._begin_round_soon()
         return True
 
-    async def _wait(self, kind: str, connection: Any) -> None:
-        queue = self.queues[kind]
-        if len(queue.waiting) >= MOST_WAITING:
-            connection.transport.close()
+    async def _wait(self, kind: str, connection: Any, size: int) -> None:
+        line = self.lines[kind]
+        if line.size + size > MOST_BYTES:
+            connection.transport.abort()
+            await asyncio.sleep(0)  # Then the connection is lost, and the server does not miss the answer.
             raise Gone
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.waiting[future] = None
+        line.add(future, size)
         connection.line_up(future)
         try:
             await future
         finally:
-            queue.waiting.pop(future, None)
+            line.remove(future)
             connection.line_up(None)
 
     def _begin_round_soon(self) -> None:
@@ -118,9 +130,9 @@ class Entrance:
         if loop is not self.loop:
             return
         self.is_due = False
-        for queue in self.queues.values():
-            queue.begin()
-        if any(queue.in_round for queue in self.queues.values()):
+        for line in self.lines.values():
+            line.begin()
+        if any(line.in_round for line in self.lines.values()):
             self._begin_round_soon()
 
 

@@ -70,7 +70,7 @@ class Connection(Answering):
     of_process: ClassVar[Collection[object]] = ()
     """The open connections of the process, of WebSocket too. The server keeps them."""
     place: "asyncio.Future[None] | None" = None
-    """The place of its request in a queue of strangers; None for a request that has begun."""
+    """The place of its request in a line of strangers; None for a request that has begun."""
     is_known = False
     """Whether the last call on it had a valid credential and could be read, as the application says."""
     head_since: float | None = None
@@ -126,7 +126,7 @@ class Connection(Answering):
         return False
 
     def line_up(self, place: "asyncio.Future[None] | None") -> None:
-        """Note the place of its request in a queue, or that it has begun."""
+        """Note the place of its request in a line, or that it has begun."""
         self.place = place
         self._note_wait()
 
@@ -361,7 +361,7 @@ class Connection(Answering):
         """Note whether the server waits for the client, so that another connection may replace this one.
 
         The client has to read an answer, to send a request or the rest of one, or to close after a refusal. A request
-        of a stranger in a queue counts, too.
+        of a stranger in a line counts, too.
         """
         current = self.current
         works = (

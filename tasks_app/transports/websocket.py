@@ -73,7 +73,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """The streams that the client has asked to end."""
         self.silent: set[asyncio.Task[Any]] = set()
         """The work on notifications, which goes on when the client has left: it waits for no answer."""
-        self.turn = asyncio.Lock()
+        self.sending = asyncio.Lock()
         """The right to send. No frame is queued: work waits here until the client has taken the frame before."""
         self.closing = asyncio.Event()
         """Set when the connection ends, before the work on its frames is cancelled."""
@@ -339,7 +339,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
     async def _send(self, payload: Encoded, parameters: Mapping[str, str] | None = None, seq: int | None = None) -> int:
         """Send a frame when the client has taken those before; return its size in characters."""
         text = await text_of(payload, parameters, seq)
-        async with self.turn:
+        async with self.sending:
             await self.send(text)
         return len(text)
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -12,7 +13,7 @@ import pytest
 
 from tasks_app.asgi import entrance as module
 from tasks_app.asgi.application import Http
-from tasks_app.asgi.entrance import QUEUES, Entrance
+from tasks_app.asgi.entrance import LINES, Entrance
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.limits.turns import turns
 from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION
@@ -24,7 +25,7 @@ from tests.conftest import Person
 from tests.transports.calls import call
 from tests.transports.websocket.serving import eventually, port, serving, url
 
-MOST = QUEUES["calls"]
+MOST = LINES["calls"]
 STRANGERS = 3 * MOST
 
 
@@ -131,37 +132,56 @@ async def test_a_request_that_leaves_takes_no_part_of_a_round() -> None:
 
 
 async def test_a_connection_beyond_those_that_may_wait_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING", 1)
-    entrance, last = Entrance(), scope()
-    requests = strangers(entrance, MOST + 1)
+    monkeypatch.setattr(module, "MOST_BYTES", 200)
+    entrance, last = Entrance(), scope(size=100)
+    requests = strangers(entrance, MOST + 1, size=90, key="x")
     await asyncio.sleep(0)
+    assert entrance.lines["calls"].size == 90 + len(b"authorization" + b"Bearer x")
     with pytest.raises(Gone):
         await entrance.enter(last)
-    last["extensions"][CONNECTION].transport.close.assert_called_once_with()
+    last["extensions"][CONNECTION].transport.abort.assert_called_once_with()
     await asyncio.gather(*requests)
+    assert entrance.lines["calls"].size == 0
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("service")
-async def test_a_client_that_leaves_the_queue_takes_its_request_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_is_closed_is_not_logged_as_a_fault(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service")
+async def test_a_client_that_leaves_the_line_takes_its_request_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.Entrance, "_begin_round", lambda self, loop: None)
     lean = LeanHandler()
     async with serving({"http": Http(lean, lean)}) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
         for _ in range(MOST + 1):
             writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
-        queue = await _queue_with(1)
+        line = await _line_with(1)
         assert len(waiting) == 1, "a new connection may replace it"
         writer.close()
-        await eventually(lambda: not queue.waiting)
+        await eventually(lambda: not line.waiting)
         assert reader is not None
         monkeypatch.undo()
         module.entrance._begin_anew(None)
 
 
-async def _queue_with(number: int) -> module.Queue:
-    await eventually(lambda: len(module.entrance.queues["calls"].waiting) == number)
-    return module.entrance.queues["calls"]
+async def _line_with(number: int) -> module.Line:
+    await eventually(lambda: len(module.entrance.lines["calls"].waiting) == number)
+    return module.entrance.lines["calls"]
 
 
 @pytest.mark.django_db(transaction=True)
