@@ -67,7 +67,7 @@ class Token(TokenView):  # type: ignore[misc]  # the toolkit ships no types
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         _, headers, body, status = self.create_token_response(request)
         # An error that oauthlib raises, such as a wrong resource, comes with none of the headers of RFC 6749, 5.
-        return HttpResponse(_explain(body), status=status, headers=HEADERS | headers)
+        return HttpResponse(body if status == 200 else _explain(body), status=status, headers=HEADERS | headers)
 
 
 class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships no types
@@ -184,7 +184,7 @@ def _refuse(sentence: str) -> JsonResponse:
 
 
 def _explain(body: str) -> str:
-    """Return the answer of the token endpoint, with a description of its error."""
+    """Return a refusal of the token endpoint, with a description of its error."""
     answer = json.loads(body)
     if "error_description" in answer or answer.get("error") not in EXPLANATIONS:
         return body

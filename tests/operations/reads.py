@@ -17,19 +17,16 @@ def beside_reads(person: Person, settings: Any, call: Callable[[], Result]) -> R
     """Return the result of a call. The reads end when a read of the call waits too, or when it is refused."""
     settings.A2A_OWNER_READS = 1
     lane, end = _roomy_lane(), Event()
-    try:
-        for _ in range(settings.A2A_READ_CONNECTIONS + 1):
-            bridge.put(DoSlowly(end.wait, person.caller.owner_id))
-        until(lambda: lane.size == 2, "all others are under way")
-        with ThreadPoolExecutor(1) as threads:
-            try:
-                outcome = threads.submit(call)
-                until(lambda: outcome.done() or lane.size > 2, "the call reads, too")
-            finally:
-                end.set()
-            return outcome.result(PATIENCE)
-    finally:
-        end.set()
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            for _ in range(settings.A2A_READ_CONNECTIONS + 1):
+                bridge.put(DoSlowly(end.wait, person.caller.owner_id))
+            until(lambda: lane.size == 2, "all others are under way")
+            outcome = threads.submit(call)
+            until(lambda: outcome.done() or lane.size > 2, "the call reads, too")
+        finally:
+            end.set()
+        return outcome.result(PATIENCE)
 
 
 def _roomy_lane() -> SharedLane:

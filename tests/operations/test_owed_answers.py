@@ -26,10 +26,10 @@ from tasks_app.models import PhaseTask, Task, Workflow
 from tasks_app.operations.operation import CallerLeft, Context, Wait
 from tasks_app.operations.room import counting_request, make_room
 from tasks_app.operations.waiting import wait_on
-from tasks_app.transports import receiving
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message, sent, shown
+from tests.support.gates import gate_before_calls
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 ASYNC = "form-coroutine"
@@ -109,13 +109,7 @@ async def test_a_batch_behind_its_headers_counts_until_no_member_is_in_memory(
     owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.A2A_PING_SECONDS = 0.05
-    gate, reply = asyncio.Event(), receiving._reply
-
-    async def late(*arguments: Any) -> Any:
-        await gate.wait()
-        return await reply(*arguments)
-
-    monkeypatch.setattr(receiving, "_reply", late)
+    gate = gate_before_calls(monkeypatch)
     wires = [{"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": {"id": "none"}} for number in range(2)]
     weight = account.hold(owner.caller.owner_id, "bodies", 20_000)
     response = await posted(owner, wires, take_weight=lambda: weight)
