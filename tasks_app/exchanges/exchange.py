@@ -99,9 +99,13 @@ class OpenExchange:
         """Whether the request and the answer may contain addresses of webhooks, which may be secrets."""
         return "ushNotificationConfig" in self.row.method
 
+    def name_caller(self, caller: Caller) -> None:
+        """Record the caller alone, as of a call that waits for its turn and may leave before it is read."""
+        self._caller, self.row.caller_id, self.row.tenant_id = caller, caller.owner_id, caller.tenant_id
+
     def set_caller(self, caller: Caller) -> None:
         """Record the caller and the content of the request. Without a caller the content is not recorded."""
-        self._caller, self.row.caller_id, self.row.tenant_id = caller, caller.owner_id, caller.tenant_id
+        self.name_caller(caller)
         self.set_request(self._request)
 
     def set_request(self, request: bytes) -> None:

@@ -110,6 +110,7 @@ async def _work(
 ) -> Reply | Answered:
     """Read and perform a call. Return its reply, or its whole answer. Raises what `handle` catches."""
     no_turn: Busy | None = None
+    exchange.name_caller(call.caller)
     try:
         context.turn = await call.take_turn()
     except Busy as busy:
@@ -151,6 +152,7 @@ async def handle_own(
     `work` returns the answer, and may raise the errors of a2a/errors.py. `changes` says whether it changes stored data.
     """
     context = Context(caller=call.caller, exchange=exchange)
+    exchange.name_caller(call.caller)
     try:
         context.turn = await call.take_turn()
         exchange.set_caller(call.caller)

@@ -68,6 +68,7 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
                 raise InvalidRequest(detail="use GET")
             call.departure = None
             await call.identify()
+            exchange.name_caller(call.caller)
             with await call.take_turn():
                 exchange.set_caller(call.caller)
                 wish = self.request(call)

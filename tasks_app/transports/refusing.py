@@ -68,6 +68,7 @@ async def refuse_unreadable(
         call.connection.is_known, call.connection = False, None
     try:
         await call.identify()
+        exchange.name_caller(call.caller)
         with suppress(Busy):  # Then it is refused without a turn, for the same error.
             turn = await call.take_turn()
     except (Unauthenticated, TooManyCalls, CallerLeft) as cause:

@@ -277,14 +277,25 @@ async def test_a_frame_that_gets_no_turn_is_refused_after_a_single_wait(owner: P
     turn.end()
 
 
-async def test_an_unreadable_call_without_a_turn_is_recorded_with_its_caller(owner: Person, settings: Any) -> None:
+@pytest.mark.parametrize(
+    ("verb", "path", "content", "record"),
+    [
+        ("POST", "/jsonrpc", GET, ("error", -38013)),
+        ("POST", "/jsonrpc", "no JSON", ("refused", -32700)),
+        ("GET", "/openrpc.json", "", ("error", -38013)),
+    ],
+    ids=["call", "unreadable", "page"],
+)
+async def test_a_call_without_a_turn_is_recorded_with_its_caller(
+    owner: Person, settings: Any, verb: str, path: str, content: str, record: tuple[str, int]
+) -> None:
     settings.A2A_CALL_SECONDS = 0.1
     turn = await turns.take(owner.caller.owner_id)
     async with serving(BOTH) as server, client(url(server), owner) as own:
-        assert code_of(await own.post("/jsonrpc", content="no JSON")) == -32700
+        assert code_of(await own.request(verb, path, content=content)) == record[1]
     assert await in_a_thread(lambda: recorder.drain(PATIENCE))
     row = await in_a_thread(Exchange.objects.get)
-    assert (row.caller_id, row.outcome, row.code) == (owner.caller.owner_id, "refused", -32700)
+    assert (row.caller_id, row.outcome, row.code) == (owner.caller.owner_id, *record)
     turn.end()
 
 
@@ -301,3 +312,22 @@ async def test_a_client_that_leaves_gives_up_its_place(owner: Person, monkeypatc
             await eventually(lambda: line_of(owner) == 2)
         turn.end()
         await eventually(lambda: turns.lines == {})
+
+
+@pytest.mark.parametrize("body", [GET, LONG, "no JSON"], ids=["call", "long call", "unreadable"])
+async def test_a_client_that_leaves_is_recorded_as_the_caller(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr("tasks_app.database.waits.WATCH_AFTER", 0.0)
+    async with serving(BOTH) as server:
+        async with client(url(server), owner) as own:
+            await own.post("/jsonrpc", content=GET)
+            turn = await turns.take(owner.caller.owner_id)
+            waiting = asyncio.ensure_future(own.post("/jsonrpc", content=body))
+            await eventually(lambda: line_of(owner) == 1)
+            waiting.cancel()
+        await eventually(lambda: line_of(owner) == 0)
+        turn.end()
+    assert await in_a_thread(lambda: recorder.drain(PATIENCE))
+    row = await in_a_thread(lambda: Exchange.objects.latest("id"))
+    assert (row.caller_id, row.outcome, row.http_status) == (owner.caller.owner_id, "left", None)
