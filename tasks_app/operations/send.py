@@ -94,9 +94,10 @@ async def _begin(plan: Plan) -> Answer | KeyTarget:
     """Store the conversation. Return the answer, or what the key stands for if the message was sent before."""
     request = plan.request
     await charge(plan)
-    is_paid_now = plan.quick and plan.charge is not None
-    if request.push_config or has_large(request.message.parts) or is_paid_now:
-        # Look up the key first, so that a message sent again stores no files, registers no address, and costs nothing.
+    costs = plan.quick and plan.agent.cost is not None
+    if request.push_config or has_large(request.message.parts) or costs:
+        # Look up the key first, so that a message sent again stores no files, registers no address, and costs nothing,
+        # whether a stored budget pays for the agent or its operator.
         target = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
         if target is not None:
             return target

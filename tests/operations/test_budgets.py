@@ -221,26 +221,6 @@ def test_a_reservation_of_a_quick_agent_is_settled_with_its_answer(owner: Person
 
 
 @pytest.mark.usefixtures("lanes")
-def test_a_message_sent_again_to_a_quick_agent_costs_nothing(owner: Person) -> None:
-    budget = limit(owner, 10)
-    for said in (message("0.25"), message("0.25 reply")):
-        answers = [send(owner, said, "priced-quick") for _ in range(3)]
-        assert answers[0].message == answers[1].message == answers[2].message
-        assert answers[0].task == answers[1].task == answers[2].task
-    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.5), False)
-
-
-@pytest.mark.usefixtures("lanes")
-def test_a_message_sent_twice_at_once_to_a_quick_agent_is_charged_for_each_run(owner: Person) -> None:
-    budget, said = limit(owner, 10), message("0.25")
-    together(2, lambda _: send(owner, said, "priced-quick"))
-    assert Task.objects.count() == 1
-    until(lambda: not Reservation.objects.exists(), "the reservations are settled")
-    assert amounts(budget)[0] == 0
-    assert amounts(budget)[1] in {0.25, 0.5}, "the one that came later may not have run"
-
-
-@pytest.mark.usefixtures("lanes")
 def test_a_reservation_is_settled_once_however_often_its_end_is_written(owner: Person) -> None:
     budget = limit(owner, 10)
     charge = Charge(task_id=uuid7(), budgets=(budget.pk,), least=0, most=MICRO)
