@@ -11,7 +11,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError
-from django.db.models import Model, QuerySet
+from django.db.models import ManyToManyField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from tasks_app.admin.acting import act_on_each
@@ -34,6 +34,7 @@ FORMS = "forms"
 """The member of a session with a digest of what each form showed, by the table and the id of the row."""
 NAMESAKE = "Nothing was saved: another operator has made one of this name meanwhile. Choose another name."
 CONFLICT = "Nothing was saved: a row that it needs was changed or removed meanwhile. Look at the form again."
+NO_ROW = "One of these rows does not exist. Choose among those that are shown."
 MOST_FORMS = 20
 """Forms of which a session knows what they showed: the newest ones."""
 
@@ -42,8 +43,23 @@ def _sentence_of(error: IntegrityError) -> str:
     return NAMESAKE if users.is_of_namesake(error) else CONFLICT
 
 
+class RowsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # not generic at run time
+    """A choice of rows. A number that SQLite cannot store, and so cannot search for, is that of no row."""
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return super().clean(value)
+        except OverflowError:
+            raise forms.ValidationError(NO_ROW) from None
+
+
+ROWS: dict[Any, dict[str, Any]] = {ManyToManyField: {"form_class": RowsField}}
+
+
 class Audited(Selecting):
     """Django's forms, with their changes recorded as acts instead of in Django's own log."""
+
+    formfield_overrides = ROWS
 
     class Media:
         css = {"all": ["taskdesk/admin.css"]}
@@ -164,6 +180,7 @@ class ReachInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic
     model = OperatorReach
     form = ReachForm
     filter_horizontal = ("tenants",)
+    formfield_overrides = ROWS
     can_delete = True
 
 

@@ -186,3 +186,23 @@ def test_the_form_of_an_operator_takes_no_name_that_turns_the_line_around(admin_
     tom = operator(name="tom")
     page = admin_client.post(reverse("admin:auth_user_change", args=[tom.pk]), {"first_name": "To\u202em"})
     assert "must have printable characters only" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("page", "values"),
+    [
+        ("auth_group_add", {"name": "watch", "permissions": "9" * 40}),
+        ("auth_user_change", {"groups": "9" * 40, "user_permissions": "9" * 40}),
+        ("auth_user_change", {"reach-0-tenants": "9" * 40}),
+    ],
+    ids=["permission", "role", "tenant"],
+)
+def test_a_form_refuses_a_choice_that_no_row_can_be(client: Client, page: str, values: dict[str, str]) -> None:
+    ada = User.objects.create_superuser("ada")
+    client.force_login(ada)
+    place = reverse(f"admin:{page}", args=[ada.pk] if page.endswith("change") else ())
+    inline = {"reach-TOTAL_FORMS": "1", "reach-INITIAL_FORMS": "0"}
+    answer = client.post(place, {"username": "ada", **inline, **values})
+    assert answer.status_code == 200
+    assert "One of these rows does not exist" in answer.content.decode()
+    assert not Act.objects.exists()
