@@ -10,7 +10,7 @@ stock = get_asgi_application()
 
 from django.conf import settings  # noqa: E402
 
-from tasks_app.asgi.application import App, Application, Http  # noqa: E402  # needs Django set up
+from tasks_app.asgi.application import App, Application, Http, Sockets  # noqa: E402  # needs Django set up
 from tasks_app.asgi.cors import Cors  # noqa: E402
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
@@ -31,5 +31,5 @@ if settings.A2A_LOG_CALLS:
     http = CallLog(http)
 # The log has a line for each call, so then every call goes through the door.
 early = () if settings.A2A_LOG_CALLS else (refuse_early, refuse_unread)
-application = Application({"http": http, "websocket": WebSocket.as_asgi()}, *early)
+application = Application({"http": http, "websocket": Sockets(WebSocket.as_asgi())}, *early)
 """The doors of this server by the types of ASGI scopes. A further one is a row."""

@@ -112,6 +112,20 @@ class Http:
         return await places.take(origin_in(meta_of(scope)), departure)
 
 
+class Sockets:
+    """The door for WebSocket: few handshakes of strangers begin in one round of the loop."""
+
+    def __init__(self, door: App) -> None:
+        self.door = door
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        try:
+            await entrance.enter_socket(scope)
+        except Gone:
+            return
+        await self.door(scope, receive, send)
+
+
 class Page:
     """The answer of Django's own handler, which goes on in a task of its own after it was cancelled."""
 

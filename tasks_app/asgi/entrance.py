@@ -12,15 +12,17 @@ from typing import Any
 
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.limits.turns import turns
-from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION
+from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, SOCKET
 from tasks_app.transports.bodies import Gone
 from tasks_app.transports.call import SMALL
 from tasks_app.transports.heads import meta_of
 from tasks_app.transports.keys import is_cached
 
-LINES = {"calls": 2, "callers": 4, "health": 2, "pages": 2}
-"""Requests of each kind that begin in one round: calls of strangers; those on other connections than before, whose
-credential led to a caller; checks of health; and pages."""
+LINES = {"calls": 2, "callers": 4, "health": 2, "pages": 2, "handshakes": 2}
+"""Requests of each kind that begin in one round: calls of strangers; those on other connections than before, and
+handshakes of WebSocket, whose credential led to a caller before; checks of health; pages; and other handshakes."""
+CHECKED = {"calls", "handshakes"}
+"""The kinds of which those of callers wait in a line of their own."""
 MOST_BYTES = 16_000_000
 """Bytes of the heads and bodies of each kind that wait: those of all small requests that connections can have. The
 connection of a further one is closed: an answer would take what it should save."""
@@ -85,13 +87,23 @@ class Entrance:
         if kind == "calls":
             connection.is_known = False
         # Larger bodies count in the account of their callers while they arrive, and would not in the line.
-        if is_known or COMPLETE not in extensions or connection.size > SMALL:
-            return
+        if not (is_known or COMPLETE not in extensions or connection.size > SMALL):
+            await self._begin(scope, kind, connection)
+
+    async def enter_socket(self, scope: Mapping[str, Any]) -> None:
+        """Wait until a handshake of WebSocket may begin. Raises Gone as enter() does."""
+        if (socket := scope.get("extensions", {}).get(SOCKET)) is not None:
+            await self._begin(scope, "handshakes", socket)
+            if socket.transport.is_closing():
+                raise Gone
+
+    async def _begin(self, scope: Mapping[str, Any], kind: str, connection: Any) -> None:
+        """Wait until a request on a connection may begin. Raises Gone if too many wait."""
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self._begin_anew(loop)
         if not self._passes(kind):
             size = connection.size + sum(len(name) + len(value) for name, value in scope["headers"])
-            await self._wait(_kind_of(scope) if kind == "calls" else kind, connection, size)
+            await self._wait(_kind_of(scope, kind) if kind in CHECKED else kind, connection, size)
 
     def _passes(self, kind: str) -> bool:
         line = self.lines[kind]
@@ -136,10 +148,11 @@ class Entrance:
             self._begin_round_soon()
 
 
-def _kind_of(scope: Mapping[str, Any]) -> str:
-    """Return the kind of a call that waits. It is looked at only then, because that takes as long as a small call."""
+def _kind_of(scope: Mapping[str, Any], kind: str) -> str:
+    """Return the kind of a call or a handshake that waits. It is looked at only then, because that takes as long as a
+    small call."""
     evidence = evidence_in(meta_of(scope))
-    return "callers" if evidence is not None and is_cached(evidence) else "calls"
+    return "callers" if evidence is not None and is_cached(evidence) else kind
 
 
 entrance = Entrance()

@@ -47,6 +47,10 @@ class Socket(WebSocketsSansIOProtocol):
     """Bytes of a message under way, in the account."""
     started_at: float | None = None
     """The time at which the message under way began."""
+    place: "asyncio.Future[None] | None" = None
+    """The place of its handshake in a line of strangers; None for a handshake that has begun."""
+    size = 0
+    """The bytes of the body of its handshake, which has none."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -59,9 +63,15 @@ class Socket(WebSocketsSansIOProtocol):
         waiting.pop(self, None)
         self.timer.cancel()
         self._weigh(0)
+        if self.place is not None and not self.place.done():
+            self.place.set_result(None)
         super().connection_lost(exc)
 
     # ------------------------------------------------------------------ the handshake
+
+    def line_up(self, place: "asyncio.Future[None] | None") -> None:
+        """Note the place of its handshake in a line, or that it has begun."""
+        self.place = place
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)

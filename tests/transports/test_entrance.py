@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from tasks_app.asgi import entrance as module
-from tasks_app.asgi.application import Http
+from tasks_app.asgi.application import Http, Sockets
 from tasks_app.asgi.entrance import LINES, Entrance
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.limits.turns import turns
-from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION
+from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, SOCKET
 from tasks_app.process.connections import Connection
 from tasks_app.process.displacing import waiting
 from tasks_app.transports.bodies import Gone
@@ -27,6 +27,10 @@ from tests.transports.websocket.serving import eventually, port, serving, url
 
 MOST = LINES["calls"]
 STRANGERS = 3 * MOST
+HANDSHAKE = (
+    b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==\r\n\r\n"
+)
 
 
 class Wire(SimpleNamespace):
@@ -39,7 +43,8 @@ class Wire(SimpleNamespace):
 
 
 def scope(*, is_known: bool = False, size: int = 0, is_complete: bool = True, key: str = "") -> dict[str, Any]:
-    extensions = {CONNECTION: Wire(is_known=is_known, size=size, transport=Mock())}
+    wire = Wire(is_known=is_known, size=size, transport=Mock(is_closing=lambda: False))
+    extensions = {CONNECTION: wire, SOCKET: wire}
     headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
     return {"headers": headers, "extensions": extensions | ({COMPLETE: {}} if is_complete else {})}
 
@@ -103,15 +108,34 @@ async def test_checks_of_health_and_pages_do_not_wait_behind_calls() -> None:
     await asyncio.gather(*requests)
 
 
-async def test_a_caller_of_before_does_not_wait_behind_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("enter", [Entrance.enter, Entrance.enter_socket])
+async def test_a_caller_of_before_does_not_wait_behind_strangers(
+    monkeypatch: pytest.MonkeyPatch, enter: Callable[..., Awaitable[None]]
+) -> None:
     """A proxy may share its connections among callers and strangers."""
     monkeypatch.setattr(module, "is_cached", lambda evidence: evidence.secret == "known")
     entrance = Entrance()
-    requests = strangers(entrance, 10 * MOST, key="unknown")
+    requests = [asyncio.ensure_future(enter(entrance, scope(key="unknown"))) for _ in range(10 * MOST)]
     await asyncio.sleep(0)
-    await entrance.enter(scope(key="known"))
+    await enter(entrance, scope(key="known"))
     assert begun(requests) <= 2 * MOST
     await asyncio.gather(*requests)
+
+
+async def test_few_handshakes_of_strangers_begin_in_a_round_and_none_behind_calls() -> None:
+    entrance = Entrance()
+    calls = strangers(entrance)
+    handshakes = [asyncio.ensure_future(entrance.enter_socket(scope())) for _ in range(STRANGERS)]
+    await asyncio.sleep(0)
+    assert (begun(calls), begun(handshakes)) == (MOST, LINES["handshakes"])
+    await asyncio.gather(*calls, *handshakes)
+
+
+async def test_a_server_without_our_connections_has_no_entrance() -> None:
+    entrance = Entrance()
+    requests = [asyncio.ensure_future(enter({})) for enter in (entrance.enter, entrance.enter_socket)]
+    await asyncio.sleep(0)
+    assert begun(requests) == 2
 
 
 @pytest.mark.parametrize("more", [{"size": SMALL + 1}, {"is_complete": False}])
@@ -178,9 +202,31 @@ async def test_a_client_that_leaves_the_line_takes_its_request_with_it(monkeypat
         module.entrance._begin_anew(None)
 
 
-async def _line_with(number: int) -> module.Line:
-    await eventually(lambda: len(module.entrance.lines["calls"].waiting) == number)
-    return module.entrance.lines["calls"]
+async def _line_with(number: int, kind: str = "calls") -> module.Line:
+    await eventually(lambda: len(module.entrance.lines[kind].waiting) == number)
+    return module.entrance.lines[kind]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service")
+async def test_a_client_that_leaves_takes_its_handshake_with_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    doors: list[Any] = []
+
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        doors.append(scope)
+
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    async with serving({"websocket": Sockets(door)}) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(HANDSHAKE)
+        line = await _line_with(1, "handshakes")
+        assert len(waiting) == 1, "a new connection may replace it"
+        writer.close()
+        await eventually(lambda: not line.waiting)
+    assert doors == []
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,13 +8,13 @@ from typing import Any
 from django.db import connections
 from websockets import ClientConnection
 
-from tasks_app.asgi.application import Application
+from tasks_app.asgi.application import Application, Sockets
 from tasks_app.process.server import Server, config_of
 from tasks_app.transports.websocket import WebSocket
 from tests.conftest import PATIENCE, Person
 from tests.transports.websocket.door import bearer, dialled
 
-DOORS = {"websocket": WebSocket.as_asgi()}
+DOORS = {"websocket": Sockets(WebSocket.as_asgi())}
 
 
 async def eventually(happened: Callable[[], bool]) -> None:
