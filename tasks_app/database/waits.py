@@ -14,6 +14,9 @@ from tasks_app.database.work import Work
 
 LOOK = 0.25
 """Seconds between two looks at the waits."""
+MOST_LATE, REST = 32, 0.005
+"""Waits that one look ends because of their deadline, and seconds until the next look if there are more. Each of them
+leads to a refusal, and thousands in one round of the loop would hold up the calls of others."""
 WATCH_AFTER = 0.5
 """Seconds of a wait after which it is watched whether the caller has left. Most have their answer by then."""
 UNLIMITED = float("inf")
@@ -95,24 +98,28 @@ class Waits:
         if entry.leaving is not None:
             entry.leaving.cancel()
 
-    def _look_later(self) -> None:
+    def _look_later(self, seconds: float = LOOK) -> None:
         self.patience = settings.A2A_CALL_SECONDS
-        self.timer = self.loop.call_later(LOOK, self._look)
+        self.timer = self.loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
         if not self.entries:
             self.timer = None
             return
-        self._look_later()
-        now = time.monotonic()
+        now, late = time.monotonic(), 0
         for entry in list(self.entries.values()):
             future = entry.future
             if future is None or future.done():
                 continue
             if now >= entry.ends:
+                if late == MOST_LATE:
+                    self._look_later(REST)
+                    return
+                late += 1
                 future.set_exception(entry.late(now))
             elif entry.departure is not None and entry.leaving is None and now - entry.since >= WATCH_AFTER:
                 entry.leaving = asyncio.ensure_future(_watch(entry.departure, future))
+        self._look_later()
 
 
 async def _watch(departure: Callable[[], Awaitable[None]], future: AnyFuture) -> None:
