@@ -200,9 +200,10 @@ def version_error(version: str, dialects: Sequence[Dialect]) -> VersionNotSuppor
     The error is sent back and recorded, so it contains only 32 printable characters of the version.
     """
     echo = "".join(letter for letter in version[:32] if letter.isprintable())
-    supported = ",".join(dict.fromkeys(dialect.version for dialect in reversed(dialects)))
-    detail = f"the A2A-Version must be {supported.replace(',', ' or ')} here, not {echo}"
-    return VersionNotSupported(requestedVersion=echo, supportedVersions=supported, detail=detail)
+    versions = list(dict.fromkeys(dialect.version for dialect in reversed(dialects)))
+    choice = " or ".join(filter(None, [", ".join(versions[:-1]), versions[-1]]))
+    detail = f"the A2A-Version must be {choice} here, not {echo}"
+    return VersionNotSupported(requestedVersion=echo, supportedVersions=",".join(versions), detail=detail)
 
 
 def minor(version: str) -> str | None:

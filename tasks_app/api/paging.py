@@ -34,11 +34,13 @@ def _read_number(name: str, text: str, most: int) -> int:
     return int(text)
 
 
-class WrongCursor(NotFound):
+class WrongCursor(ValidationError):
     """Raised for a cursor that is not one of the list."""
 
-    default_detail = "The cursor is not one of this list: begin again without one."
     advice = "Leave `cursor` out for the first page; `next` of its answer is the address of the second."
+
+    def __init__(self) -> None:
+        super().__init__({"cursor": "is not one of this list: begin again without one"})
 
 
 class Newest(CursorPagination):

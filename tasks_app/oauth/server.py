@@ -34,6 +34,8 @@ PARAMETERS = frozenset(
 )
 """The parameters that are read. All others are ignored (RFC 6749, 3.1 and 3.2): oauthlib and the toolkit keep values of
 their own under further names, and a parameter of such a name would take the place of one."""
+GRANTS = "It must be authorization_code, client_credentials or refresh_token."
+"""The sentence about the grant types that there are."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 """The form of every code challenge of S256 (RFC 7636, 4.2)."""
 
@@ -55,6 +57,13 @@ class CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]  # oauthlib ships
         if not _CHALLENGE.fullmatch(request.code_challenge or ""):
             raise InvalidRequestError(description="The code_challenge is not one of S256.", request=request)
         return result
+
+    def validate_token_request(self, request: Any) -> None:
+        """Check the request of a client. One without a grant type comes here, as do all unknown ones. Raises
+        OAuth2Error."""
+        if not request.grant_type:  # RFC 6749, 5.2: a missing parameter is not an unsupported grant.
+            raise InvalidRequestError(description=f"The grant_type is missing. {GRANTS}", request=request)
+        super().validate_token_request(request)
 
 
 class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):  # type: ignore[misc]  # no types

@@ -26,7 +26,7 @@ from tasks_app.oauth.resources import agents_of
 from tasks_app.oauth.scheme import is_valid
 from tasks_app.oauth.scopes import describe
 from tasks_app.oauth.secrets import checksum
-from tasks_app.oauth.server import Core, find_repeated, parameters_in
+from tasks_app.oauth.server import GRANTS, Core, find_repeated, parameters_in
 from tasks_app.operators import proof, reach
 from tasks_app.operators.approvals import TO_APPROVE
 
@@ -43,7 +43,7 @@ EXPLANATIONS = {
     "code_verifier is not the one that it was issued for.",
     "invalid_scope": "The request has a scope that the client, or the token to refresh, does not have.",
     "unauthorized_client": "The client does not have this grant.",
-    "unsupported_grant_type": "The grant_type must be authorization_code, client_credentials or refresh_token.",
+    "unsupported_grant_type": f"This server does not have the grant_type. {GRANTS}",
 }
 """The descriptions of errors of the token endpoint that oauthlib leaves without one (RFC 6749, 5.2)."""
 FORMS = frozenset({"", "application/x-www-form-urlencoded"})

@@ -35,7 +35,7 @@ def test_a_client_gets_no_more_scopes_than_it_has(site: Site) -> None:
         ("password", "unsupported_grant_type"),
         ("urn:ietf:params:oauth:grant-type:device_code", "unsupported_grant_type"),
         ("urn:ietf:params:oauth:grant-type:jwt-bearer", "unsupported_grant_type"),
-        ("", "unsupported_grant_type"),
+        ("", "invalid_request"),
         ("authorization_code", "unauthorized_client"),
     ],
 )

@@ -114,7 +114,7 @@ def test_another_version_is_refused_in_the_words_of_1_0(method: str, version: st
     refusal = refused(method, version)
     assert refusal.language is NEW
     said = wire(refusal)
-    sentence = "Version not supported: the A2A-Version must be 0.2 or 0.3 or 1.0 here, not "
+    sentence = "Version not supported: the A2A-Version must be 0.2, 0.3 or 1.0 here, not "
     assert (said["code"], said["message"].partition(", not ")[0] + ", not ") == (-32009, sentence)
     assert said["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
     assert said["data"][0]["metadata"]["supportedVersions"] == "0.2,0.3,1.0"
