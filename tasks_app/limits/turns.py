@@ -11,7 +11,7 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from django.conf import settings
 
@@ -59,8 +59,9 @@ class Turn:
         self.line = line
         """The line that the turn is of; None once it is given back, and for a call that got none in time."""
 
-    def __enter__(self) -> None:
-        """Have the turn for the length of a block."""
+    def __enter__(self) -> Self:
+        """Have the turn for the length of a block, or until something slow begins in it."""
+        return self
 
     def __exit__(self, *raised: object) -> None:
         self.end()

@@ -31,6 +31,8 @@ from tasks_app.callers.access import sight
 from tasks_app.callers.networks import admits
 from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import Busy
+from tasks_app.database.waits import CallerLeft
 from tasks_app.event_log import Head, ReadHead
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
@@ -184,10 +186,15 @@ def _wrong_link(request: HttpRequest, sentence: str) -> Refusal:
 
 async def _has_seen_all(call: Call, exchange: OpenExchange, task: str, after: int) -> bool:
     """Return whether the task has ended and the client has its last event. False if the task cannot be read."""
+    exchange.set_caller(call.caller)
     try:
-        exchange.set_caller(call.caller)
-        authorize(SubscribeToTask, call.caller)
-        with await call.take_turn():
+        turn = await call.take_turn()
+    except (Busy, CallerLeft) as error:
+        call.no_turn = error  # The call after this is refused at once, and does not wait a second time.
+        return False
+    try:
+        with turn:
+            authorize(SubscribeToTask, call.caller)
             head = await _find(call, exchange, task)
     except Exception:  # noqa: BLE001  # the call after this reports it
         return False

@@ -69,12 +69,12 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
             call.departure = None
             await call.identify()
             exchange.name_caller(call.caller)
-            with await call.take_turn():
+            with await call.take_turn() as turn:
                 exchange.set_caller(call.caller)
                 wish = self.request(call)
                 authorize(type(wish), call.caller)
                 await limits.spend(call.caller, cost_of(type(wish)))
-                context = Context(caller=call.caller, exchange=exchange, agent=call.agent)
+                context = Context(caller=call.caller, exchange=exchange, agent=call.agent, turn=turn)
                 body = self.encode(await perform(wish, context))
         except Error as error:
             if call.identity is not None and isinstance(error, COUNTED):

@@ -17,6 +17,7 @@ from a2a.run import Run
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.callers.access import revoke
 from tasks_app.database.work import DoSlowly
+from tasks_app.descriptions import pages
 from tasks_app.exchanges.recording import recorder
 from tasks_app.limits.turns import turns
 from tasks_app.models import ApiKey, Exchange
@@ -119,6 +120,40 @@ async def test_a_link_whose_reader_has_seen_all_waits_for_the_turn_of_its_owner(
         turn.end()
         assert (await waiting).status_code == 204
         await eventually(lambda: turns.lines == {})
+
+
+async def test_a_link_that_gets_no_turn_waits_for_it_once(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, take = list[int](), turns.take
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        task = (await own.post("/jsonrpc", content=send("echo"))).json()["result"]["task"]["id"]
+        link = (await own.post("/links", json={"taskId": task})).json()["url"]
+        await eventually(lambda: turns.lines == {})
+        turn, settings.A2A_CALL_SECONDS = await turns.take(owner.caller.owner_id), 0.1
+        monkeypatch.setattr(turns, "take", lambda owner_id, *more: waits.append(owner_id) or take(owner_id, *more))
+        answer = await own.get(f"{link}&afterSequence=99")
+        assert (answer.status_code, len(waits)) == (503, 1)
+    turn.end()
+
+
+async def test_a_page_that_is_slow_to_make_has_no_turn(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end, describe = asyncio.Event(), threading.Event(), pages.describe
+    loop = asyncio.get_running_loop()
+
+    def describe_slowly(*arguments: Any) -> Any:
+        loop.call_soon_threadsafe(begun.set)
+        end.wait(PATIENCE)
+        return describe(*arguments)
+
+    monkeypatch.setattr(pages, "describe", describe_slowly)
+    async with serving(BOTH) as server, client(url(server), owner) as own:
+        page = asyncio.ensure_future(own.get("/openrpc.json"))
+        await begun.wait()
+        assert code_of(await own.post("/jsonrpc", content=GET)) == -32001
+        end.set()
+        assert "openrpc" in (await page).json()
+    assert turns.lines == {}
 
 
 async def test_a_socket_with_a_frame_that_waits_is_not_idle(owner: Person, settings: Any) -> None:
