@@ -54,6 +54,8 @@ class Socket(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.stopping = asyncio.Event()
+        """Set when the server closes the socket because it ends."""
         self.progress = Progress(transport)
         self.upgraded_at = self.loop.time()
         waiting[self] = None
@@ -207,7 +209,12 @@ class Socket(WebSocketsSansIOProtocol):
         self.timer.cancel()
         self.timer = self.loop.call_later(LAST_SECONDS, self._shut_down)
 
+    async def wait_for_stop(self) -> None:
+        """Wait until the server closes the socket because it ends."""
+        await self.stopping.wait()
+
     def _shut_down(self) -> None:
+        self.stopping.set()
         super().shutdown()
 
     def _set_timer(self) -> None:

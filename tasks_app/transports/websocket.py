@@ -18,6 +18,7 @@ from a2a.envelopes import AnyMember, Id, Member
 from a2a.errors import Error, InvalidRequest, RateLimited
 from tasks_app.callers.access import Caller
 from tasks_app.database.errors import MAY_PASS, Busy
+from tasks_app.database.waits import CallerLeft
 from tasks_app.database.work import Work
 from tasks_app.limits.accounts import Holding, account
 from tasks_app.limits.turns import Turn, turns
@@ -77,6 +78,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """The right to send. No frame is queued: work waits here until the client has taken the frame before."""
         self.closing = asyncio.Event()
         """Set when the connection ends, before the work on its frames is cancelled."""
+        self.socket: Any = None
+        """The connection of our own server."""
         self.waits_for_turn = False
         """Whether a frame waits for the turn of its caller."""
         self.quiet_since = 0.0
@@ -111,7 +114,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         except Refusal as refusal:
             await self._refuse(request, refusal)
             return
-        socket.owner_id = self.opening.call.caller.owner_id
+        self.socket, socket.owner_id = socket, self.opening.call.caller.owner_id
         self.quiet_since = asyncio.get_running_loop().time()
         self.watch = asyncio.ensure_future(self._watch(self.opening.call))
         await self.accept(self.opening.protocol)  # The last step: it raises ClientDisconnected if the client has left.
@@ -126,9 +129,13 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             return
         base = self.opening.call
         refusal: Error | None = None
+        if self.socket.stopping.is_set():
+            return  # No answer could be sent any more.
         self.waits_for_turn = True
         try:
-            turn = await base.take_turn()
+            turn = await turns.take(base.caller.owner_id, self.socket.wait_for_stop)
+        except CallerLeft:
+            return
         except Busy as error:
             refusal, turn = error, Turn(turns, base.caller.owner_id)  # The refusal waits for none a second time.
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets import ConnectionClosedError
 
 from a2a.agents import agent
 from a2a.requests import GetTask
@@ -299,6 +300,22 @@ async def test_a_call_that_gets_no_turn_in_time_is_refused_in_its_language(owner
             await socket.send(json.dumps({"jsonrpc": "2.0", "id": 4, "method": "GetTask"}))
             assert (await next_frame(socket))["id"] == 4
     turn.end()
+
+
+async def test_frames_that_wait_do_not_hold_up_the_end_of_the_server(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = await turns.take(owner.caller.owner_id)
+    async with serving() as server, dialled(url(server), **bearer(owner.key)) as socket:
+        for frame in (GET, f"[{GET}, {GET}]", LONG):
+            await socket.send(frame)
+        await eventually(lambda: line_of(owner) == 1)
+        server.should_exit = True
+        with pytest.raises(ConnectionClosedError):
+            await next_frame(socket)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+    turn.end()
+    await eventually(lambda: turns.lines == {})
 
 
 async def test_a_frame_that_gets_no_turn_is_refused_after_a_single_wait(owner: Person, settings: Any) -> None:
