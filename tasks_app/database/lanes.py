@@ -13,7 +13,7 @@ from django.db import connection
 
 from a2a.errors import RateLimited
 from tasks_app.database.counting import count_results
-from tasks_app.database.errors import Busy
+from tasks_app.database.errors import Busy, log_failure
 from tasks_app.database.sessions import (
     begin_statements,
     keep_connection_usable,
@@ -133,9 +133,8 @@ class Lane:
         kind, entries = group
         try:
             self._do(kind, entries)
-        except Exception as error:
-            # The lane goes on with the next group, whatever the error.
-            log.exception("lane %s: %d %s failed", self.name, len(entries), type(entries[0].item).__name__)
+        except Exception as error:  # noqa: BLE001  # the lane goes on with the next group, and log_failure() logs it
+            log_failure(log, "lane %s: %d %s failed", self.name, len(entries), type(entries[0].item).__name__)
             count_results(kind, [error] * len(entries))
             settle(entries, [error] * len(entries))
         finally:

@@ -5,9 +5,10 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
@@ -30,6 +31,11 @@ process is frozen. Then only the items that need the row may wait, and not the l
 _SHORTEN = "select set_config('lock_timeout', %s, false) where current_setting('lock_timeout') in ('0', '2s')"
 """Shortens the waits of a session, unless an operator has set them in DATABASE_URL."""
 _local = threading.local()
+
+
+class FileGone(OperationalError):
+    """Raised in place of work in a file of SQLite that was removed or replaced while the process had it open. Nobody
+    would find that work again."""
 
 
 def sqlstate(error: BaseException) -> str:
@@ -75,14 +81,33 @@ def drop_if_spent(error: BaseException) -> None:
 
 def keep_connection_usable() -> None:
     """Drop a connection that broke, or that the server closed while it was idle. Without the look at the socket the
-    first group after a restart of PostgreSQL fails (measured)."""
+    first group after a restart of PostgreSQL fails (measured). Raises FileGone."""
     connection.close_if_unusable_or_obsolete()
-    if not on_postgres() or connection.connection is None:
+    if connection.connection is None:
+        return
+    if not on_postgres():
+        _check_file()
         return
     poll = select.poll()
     poll.register(connection.connection.fileno(), select.POLLIN)
     if poll.poll(0) and not connection.is_usable():
         connection.close()
+
+
+def _check_file() -> None:
+    """Check that the file of this thread's connection is still at its path. Raises FileGone."""
+    path, file = getattr(_local, "file", (None, None))
+    if path is not None and file is not None and _file_at(path) != file:
+        raise FileGone(f"the file {path} was removed or replaced while the server ran; restart the server")
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a file; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def limit_statements(seconds: float) -> None:
@@ -107,6 +132,9 @@ def _on_connect(connection: BaseDatabaseWrapper, **_: Any) -> None:
     if getattr(_local, "is_hasty", False) and connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(_SHORTEN, [LOCK_WAIT])
+    if connection.vendor == "sqlite":
+        path = Path(connection.settings_dict["NAME"])  # That of a database in memory is the path of no file.
+        _local.file = path, _file_at(path)
     seconds = getattr(_local, "seconds", 0.0)
     if not seconds:
         return

@@ -21,6 +21,9 @@ WATCH_AFTER = 1.0
 RETRY_SECONDS = 2
 """The pause before a retry that a caller is asked for when the process goes down."""
 
+STORED = "it goes down, and the message is stored; get the task, or send the message again with the same id"
+"""The advice to a caller whose wait ends with the process. A second message would begin a second task."""
+
 
 async def wait_on(wait: Wait, context: Context) -> Result | Wait:
     """Return the task when no agent works on it, or as it is at the limit of the operator or of the
@@ -46,7 +49,7 @@ async def _wait(wait: Wait, context: Context, limit: float, patience: float) -> 
     if reader.is_over:
         raise CallerLeft
     if readers.draining and reader.state not in QUIET:
-        raise Unavailable(retry_after=RETRY_SECONDS)
+        raise Unavailable(retry_after=RETRY_SECONDS, taskId=wait.task_id, detail=STORED)
     if not is_quiet and patience < limit:
         return wait
     return await _answer(wait, context) or wait

@@ -14,6 +14,7 @@ from a2a.states import UNFINISHED, TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.schema import lacking
+from tasks_app.database.sessions import FileGone
 from tasks_app.database.work import DoApart
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
@@ -98,6 +99,8 @@ async def find_problems() -> list[str]:
                 problems.append("database: migrations are missing, run manage.py migrate")
     except TimeoutError:
         problems.append(f"database: no answer within {PATIENCE:g} s")
+    except FileGone as error:
+        problems.append(f"database: {error}")
     except Exception as error:  # noqa: BLE001  # any error means that the process is not ready
         log.warning("the database does not answer: %s", error)
         problems.append("database: it cannot be reached, see the log")

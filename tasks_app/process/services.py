@@ -129,7 +129,10 @@ def take_over() -> None:
     """Release all leases and reclaim their tasks. Call it at the start of the only process of a database: a lease can
     then only be that of a process that has ended."""
     if bridge.do(Do(release_all)):
-        log.info("interrupted tasks that are taken up again: %d", reclaim_tasks())
+        log.info(
+            "interrupted tasks: %d; an agent that has another attempt is called again, and the other tasks fail",
+            reclaim_tasks(),
+        )
     bridge.do(Do(webhooks.release_all))
     bridge.do(Do(answers.release_all))
     bridge.do(Do(questions.release_all))

@@ -90,3 +90,23 @@ async def test_a_full_disk_refuses_sends_fails_no_run_and_loses_nothing(start: S
     await node.stop()
     with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3")) as file:
         assert file.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+async def test_a_database_file_that_was_moved_away_takes_no_more_work(start: Start, tmp_path: Path) -> None:
+    """Work in it would be accepted, and lost with the process."""
+    node = await start(**SHORT)
+    file, elsewhere = node.folder / "taskdesk.sqlite3", tmp_path / "elsewhere"
+    async with client(node) as caller:
+        sender = Sender(caller)
+        await until(sender.accepts)
+        file.rename(elsewhere)
+        await until(sender.refused)
+        file.write_bytes(b"")
+        assert await sender.refused(), "another file in its place is not the one that is open"
+        problems = (await caller.http.get(f"{node.base}/readyz")).json()["reasons"]
+        assert any(f"{file} was removed or replaced while the server ran" in problem for problem in problems)
+        elsewhere.rename(file)
+        await until(sender.accepts)
+        for task_id in sender.accepted:
+            await caller.state(task_id, "TASK_STATE_COMPLETED")
+    assert "Traceback" not in node.log

@@ -76,6 +76,8 @@ async def test_an_order_to_stop_ends_streams_answers_calls_that_wait_and_ends_ru
     reply = orjson.loads(answer.content)
     assert (reply["id"], reply["error"]["code"]) == ("w", -38013)
     (waited_for,) = [task["id"] for task in await node.lines("tasks", "list", "--agent", "story")]
+    assert "the message is stored" in reply["error"]["message"]
+    assert reply["error"]["data"][0]["metadata"]["taskId"] == waited_for
     for task_id, state in ((before.task_id, "failed"), (waited_for, "submitted")):
         task = await node.shown(task_id)
         assert (task["state"], task["fence"], task["attempt"], task["lease_owner"]) == (state, 1, 1, None)

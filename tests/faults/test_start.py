@@ -47,6 +47,14 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     assert "address already in use" in done.stderr.strip().splitlines()[-2]
 
 
+@pytest.mark.parametrize("option", [[], ["--noreload"]], ids=["with its reloader", "alone"])
+def test_a_development_server_without_its_port_ends_at_once(tmp_path: Path, option: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = manage(tmp_path, "runserver", *option, PORT=port)
+    assert f"Cannot listen at http://127.0.0.1:{port}; Address already in use." in refusal(done)
+
+
 def test_an_address_of_another_machine_is_named(tmp_path: Path) -> None:
     settings = {"HOST": "203.0.113.7", **SHARED}
     assert manage(tmp_path, "migrate", "-v0", **settings).returncode == 0

@@ -14,7 +14,7 @@ from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
 from tasks_app.management.commands.run import prepare, print_now
-from tasks_app.management.commands.serve import lock_folder, take_over_tasks
+from tasks_app.management.commands.serve import check_port, lock_folder, take_over_tasks
 from tasks_app.management.reloading import ReloadingServer, is_server, supervise
 from tasks_app.process import services
 from tasks_app.runner.fork_server import finish
@@ -47,6 +47,7 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
     def inner_run(self, *args: Any, **options: Any) -> None:
         """Prepare the data folder as `run` does, start the background work, and serve."""
         settings.HOST, settings.PORT, settings.HAS_SOCKETS = self.addr, int(self.port), False
+        check_port()  # daphne would only log that it cannot listen, below the address that is printed here.
         lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
         text = prepare()
         take_over_tasks()

@@ -3,6 +3,8 @@
 import contextlib
 import fcntl
 import logging
+import os
+import socket
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,12 +40,21 @@ class Command(DatabaseCommand):
             raise build_listen_error()
 
 
-def build_listen_error() -> CommandError:
-    """Return the error for a server that could not listen. The log line before it has the reason."""
+def build_listen_error(reason: str = "the line above has the reason") -> CommandError:
+    """Return the error for a server that could not listen. Without a reason it is in the log line before."""
     return CommandError(
-        f"Cannot listen at {listening()}; the line above has the reason. If the port is in use, set PORT to another "
-        "one. If the address does not belong to this machine, set HOST."
+        f"Cannot listen at {listening()}; {reason}. If the port is in use, set PORT to another one. If the address "
+        "does not belong to this machine, set HOST."
     )
+
+
+def check_port() -> None:
+    """Check that a server can listen on HOST and PORT. Raises CommandError."""
+    family = socket.AF_INET6 if ":" in settings.HOST else socket.AF_INET
+    try:
+        socket.create_server((settings.HOST, settings.PORT), family=family).close()
+    except OSError as error:
+        raise build_listen_error(os.strerror(error.errno) if error.errno else str(error)) from None
 
 
 def refuse_open_development() -> None:
