@@ -76,10 +76,11 @@ class Http:
         intake = Intake(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS, strangers)
         page = Page(send)
         try:
-            await entrance.enter(scope, "pages")
             if _is_multipart(scope):
+                await entrance.enter(scope, "pages")
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
+            await entrance.enter(scope, "pages", 0 if intake.weight else len(body))
             with await self._take_place(scope, partial(wait_for_disconnect, receive)) as page.place:
                 await self.stock(scope, _replay(body, receive), page)
         except Gone:

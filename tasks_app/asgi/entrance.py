@@ -6,15 +6,19 @@ valid credential and could be read.
 """
 
 import asyncio
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from itertools import islice
 from time import monotonic
 from typing import Any
 
+from msgspec import Struct
+
+from tasks_app.callers.peers import origin_in
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.limits.turns import turns
-from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, SOCKET
+from tasks_app.process.asgi_extensions import CONNECTION, SOCKET
 from tasks_app.transports.bodies import Gone
-from tasks_app.transports.call import SMALL
 from tasks_app.transports.heads import meta_of
 from tasks_app.transports.keys import is_cached
 
@@ -24,8 +28,10 @@ handshakes of WebSocket, whose credential led to a caller before; checks of heal
 CHECKED = {"calls", "handshakes"}
 """The kinds of which those of callers wait in a line of their own."""
 MOST_BYTES = 16_000_000
-"""Bytes of the heads and bodies of each kind that wait: those of all small requests that connections can have. The
-connection of a further one is closed: an answer would take what it should save."""
+"""Bytes of memory that the requests of each kind that wait may take, with those behind them on their connections. With
+more, the newest of an address with many is dropped with its connection: an answer would take what it should save."""
+LOOK = 32
+"""Addresses among which the one with most bytes is looked for. A look at all would cost more than the request."""
 PAUSE = 0.001
 """Seconds between two rounds while known callers call. The loop is idle then, and leaves the interpreter to the threads
 that do the calls. Otherwise each of them would wait for it for five milliseconds, many times for each call."""
@@ -33,33 +39,63 @@ CALLING_SECONDS = 1.0
 """Seconds for which a call of a known caller counts as one of those."""
 
 
+class Place(Struct, eq=False):
+    """The place of a request in a line."""
+
+    future: "asyncio.Future[None]"
+    connection: Any
+    size: int
+
+
 class Line:
-    """The requests of one kind that are to begin."""
+    """The requests of one kind that are to begin. Addresses take turns, so that none waits behind those of another."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.in_round = 0
         """The number of requests that have begun in the current round."""
-        self.waiting: dict[asyncio.Future[None], int] = {}
-        """The bytes of each request that waits."""
+        self.waiting: OrderedDict[str, OrderedDict[Place, None]] = OrderedDict()
+        """The places of each address, in their order."""
+        self.sizes: Counter[str] = Counter()
+        """The bytes of each address that has places."""
         self.size = 0
         """The bytes of all of them."""
 
-    def add(self, future: "asyncio.Future[None]", size: int) -> None:
-        self.waiting[future] = size
-        self.size += size
+    def add(self, address: str, place: Place) -> None:
+        """Add a place, and drop others while the line has too many bytes."""
+        self.waiting.setdefault(address, OrderedDict())[place] = None
+        self.sizes[address] += place.size
+        self.size += place.size
+        while self.size > MOST_BYTES:
+            largest = max(islice(self.waiting, LOOK), key=self.sizes.__getitem__)
+            largest = max(largest, address, key=self.sizes.__getitem__)
+            last = next(reversed(self.waiting[largest]))
+            self.remove(largest, last)
+            last.connection.transport.abort()
+            if not last.future.done():
+                last.future.set_result(None)
 
-    def remove(self, future: "asyncio.Future[None]") -> None:
-        self.size -= self.waiting.pop(future, 0)
+    def remove(self, address: str, place: Place) -> None:
+        """Remove a place, if it is still there."""
+        places = self.waiting.get(address)
+        if places is None or place not in places:
+            return
+        del places[place]
+        self.size -= place.size
+        self.sizes[address] -= place.size
+        if not places:
+            del self.waiting[address], self.sizes[address]
 
     def begin(self) -> None:
         """Begin a round."""
         self.in_round = 0
         while self.waiting and self.in_round < self.most:
-            future = next(iter(self.waiting))
-            self.remove(future)
-            if not future.done():
-                future.set_result(None)
+            address = next(iter(self.waiting))
+            place = next(iter(self.waiting[address]))
+            self.waiting.move_to_end(address)
+            self.remove(address, place)
+            if not place.future.done():
+                place.future.set_result(None)
                 self.in_round += 1
 
 
@@ -75,35 +111,44 @@ class Entrance:
         self.is_due = False
         """Whether the next round will begin."""
 
-    async def enter(self, scope: Mapping[str, Any], kind: str = "calls") -> None:
-        """Wait until a request may begin. That of a known caller does not wait.
+    async def enter(self, scope: Mapping[str, Any], kind: str, size: int = 0) -> None:
+        """Wait until a request whose body was read may begin. A call of a known caller does not wait.
 
-        Raises Gone if its client leaves before, and if too many wait.
+        `size` is that of the body, 0 if it counts in an account already. Raises Gone if the client leaves before, and
+        if too many wait.
         """
-        extensions = scope.get("extensions", {})
-        if (connection := extensions.get(CONNECTION)) is None:
+        if (connection := scope.get("extensions", {}).get(CONNECTION)) is None:
             return
-        is_known = connection.is_known
         if kind == "calls":
-            connection.is_known = False
-        # Larger bodies count in the account of their callers while they arrive, and would not in the line.
-        if not (is_known or COMPLETE not in extensions or connection.size > SMALL):
-            await self._begin(scope, kind, connection)
+            is_known, connection.is_known = connection.is_known, False
+            if is_known:
+                return
+        await self._begin(scope, kind, connection, size)
 
     async def enter_socket(self, scope: Mapping[str, Any]) -> None:
         """Wait until a handshake of WebSocket may begin. Raises Gone as enter() does."""
         if (socket := scope.get("extensions", {}).get(SOCKET)) is not None:
-            await self._begin(scope, "handshakes", socket)
-            if socket.transport.is_closing():
-                raise Gone
+            await self._begin(scope, "handshakes", socket, 0)
 
-    async def _begin(self, scope: Mapping[str, Any], kind: str, connection: Any) -> None:
-        """Wait until a request on a connection may begin. Raises Gone if too many wait."""
+    async def _begin(self, scope: Mapping[str, Any], kind: str, connection: Any, size: int) -> None:
+        """Wait until a request on a connection may begin. Raises Gone."""
         if (loop := asyncio.get_running_loop()) is not self.loop:
             self._begin_anew(loop)
-        if not self._passes(kind):
-            size = connection.size + sum(len(name) + len(value) for name, value in scope["headers"])
-            await self._wait(_kind_of(scope, kind) if kind in CHECKED else kind, connection, size)
+        if self._passes(kind):
+            return
+        meta = meta_of(scope)
+        line, address = self.lines[_kind_of(meta, kind)], origin_in(meta)
+        place = Place(loop.create_future(), connection, size + connection.size)
+        line.add(address, place)
+        connection.line_up(place.future)
+        try:
+            await place.future
+        finally:
+            line.remove(address, place)
+            connection.line_up(None)
+        if connection.transport.is_closing():
+            await asyncio.sleep(0)  # Then the connection is lost, and the server does not miss the answer.
+            raise Gone
 
     def _passes(self, kind: str) -> bool:
         line = self.lines[kind]
@@ -113,21 +158,6 @@ class Entrance:
         if not self.is_due:
             self._begin_round_soon()
         return True
-
-    async def _wait(self, kind: str, connection: Any, size: int) -> None:
-        line = self.lines[kind]
-        if line.size + size > MOST_BYTES:
-            connection.transport.abort()
-            await asyncio.sleep(0)  # Then the connection is lost, and the server does not miss the answer.
-            raise Gone
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.add(future, size)
-        connection.line_up(future)
-        try:
-            await future
-        finally:
-            line.remove(future)
-            connection.line_up(None)
 
     def _begin_round_soon(self) -> None:
         if (loop := self.loop) is None:
@@ -148,10 +178,12 @@ class Entrance:
             self._begin_round_soon()
 
 
-def _kind_of(scope: Mapping[str, Any], kind: str) -> str:
-    """Return the kind of a call or a handshake that waits. It is looked at only then, because that takes as long as a
+def _kind_of(meta: Mapping[str, Any], kind: str) -> str:
+    """Return the kind of a request that waits. The credential is looked at only then, because that takes as long as a
     small call."""
-    evidence = evidence_in(meta_of(scope))
+    if kind not in CHECKED:
+        return kind
+    evidence = evidence_in(meta)
     return "callers" if evidence is not None and is_cached(evidence) else kind
 
 

@@ -35,7 +35,7 @@ from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.headers import protect
 from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, over_limit, refuse_call
 from tasks_app.transports.http_requests import Request
-from tasks_app.transports.keys import authenticate
+from tasks_app.transports.keys import authenticate, is_cached
 from tasks_app.transports.waiting import Unfinished
 
 log = logging.getLogger(__name__)
@@ -83,8 +83,9 @@ class LeanHandler(ASGIHandler):
             set_script_prefix(root)
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
-            await entrance.enter(scope, "health" if is_health(scope["path"]) else "calls")
             body = await intake.read()
+            size = 0 if intake.weight else len(body)
+            await entrance.enter(scope, "health" if is_health(scope["path"]) else "calls", size)
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
             request.departure = partial(wait_for_disconnect, receive)  # For views that wait.
@@ -124,12 +125,15 @@ async def _refuse(refusal: Refusal, scope: dict[str, Any], receive: Receive, sen
 
 
 async def _owner_of(scope: dict[str, Any], required: bool) -> int:
-    """Authenticate a request by its head, and return its owner. Raises Refusal."""
+    """Authenticate a request by its head, and return its owner. Raises Refusal and Gone."""
     if is_signed(scope["path"]):
         return STRANGERS
+    request = Request(scope, BytesIO())
+    evidence = evidence_in(request.META)
+    if required and (evidence is None or not is_cached(evidence)):
+        await entrance.enter(scope, "calls")
     try:
-        request = Request(scope, BytesIO())
-        recognition = await authenticate(evidence_in(request.META), partial(find_origin, request))
+        recognition = await authenticate(evidence, partial(find_origin, request))
         if not admits(recognition.caller.networks, peer_of(request)):
             # Otherwise a stolen key, useless from elsewhere, could fill the body account of its owner.
             strangers.count_failure(find_origin(request))

@@ -2,7 +2,6 @@
 connections."""
 
 import asyncio
-import resource
 import socket
 from collections.abc import Collection
 from http import HTTPStatus
@@ -13,9 +12,11 @@ from django.conf import settings
 
 from tasks_app.process.answering import LARGE_DIGITS, Answering
 from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, CUT, DROP, WHOLE
+from tasks_app.process.descriptors import max_connections
 from tasks_app.process.displacing import displace, waiting
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
+from tasks_app.process.weights import weigh_head
 
 HEAD_BYTES = 32_768
 """The limit for the head of a request, and again for its trailers."""
@@ -23,17 +24,19 @@ FIELD_BYTES = 32
 """Bytes that a field counts besides its name and value, as in RFC 9113, 6.5.2, so that empty fields are not free."""
 MAX_PIPELINE = 64
 """Requests that may wait on a connection for the answer of an earlier one."""
+MAX_PIPED = 262_144
+"""Bytes of memory that they may take. One read may bring dozens, with thousands of fields."""
 TINY_BYTES, MAX_TINY = 16, 1_024
 """The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
 MAX_UNREAD = 16_384
 """Bytes of a body, or behind a request that is being answered, above which reading stops until they are taken. One read
 may bring more."""
-KEPT_DESCRIPTORS = 128
-"""File descriptors that no connection may take. The process needs about 50, and agents open files and sockets."""
-DESCRIPTORS = 0.8
-"""The part of the other file descriptors that connections may take."""
-LEAST_DESCRIPTORS = 0.125
-"""The part of all file descriptors that connections may always take, so that a process with very few still answers."""
+MAX_BEHIND = 4_096
+"""Bytes behind a request that waits to begin (tasks_app/asgi/entrance.py). Thousands of strangers may wait so."""
+REQUEST = 2_000
+"""Bytes of memory that a request takes besides its head and its body."""
+MAX_FIELDS = 128
+"""Fields of a head. Small ones take many times their bytes in memory."""
 RECEIVE_BUFFER = 32_768
 """Bytes of a connection that the kernel may hold before they are read. Linux doubles the number."""
 SPARE = 16
@@ -46,15 +49,6 @@ class Refused(Exception):
     def __init__(self, status: HTTPStatus, detail: str) -> None:
         super().__init__(detail)
         self.status = status
-
-
-def max_connections() -> int:
-    """Return the limit of connections of this process: A2A_CONNECTIONS, or less if file descriptors are few."""
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if descriptors == resource.RLIM_INFINITY:
-        return settings.A2A_CONNECTIONS
-    part = max((descriptors - KEPT_DESCRIPTORS) * DESCRIPTORS, descriptors * LEAST_DESCRIPTORS)
-    return max(1, min(settings.A2A_CONNECTIONS, int(part)))
 
 
 def count_connections() -> int:
@@ -128,6 +122,8 @@ class Connection(Answering):
     def line_up(self, place: "asyncio.Future[None] | None") -> None:
         """Note the place of its request in a line, or that it has begun."""
         self.place = place
+        if place is not None:
+            self.flow.resume_reading()  # Otherwise the server would not notice that its client leaves.
         self._note_wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -164,8 +160,9 @@ class Connection(Answering):
 
     @property
     def size(self) -> int:
-        """The bytes that have arrived of the body of the request that is being answered."""
-        return 0 if self.current is None else len(self.current.body)
+        """The bytes of memory that its requests take: that which is being answered, and those behind it."""
+        requests = [self.current, *(cycle for cycle, _ in self.pipeline)]
+        return sum(REQUEST + weigh_head(one.scope["headers"]) + len(one.body) for one in requests if one is not None)
 
     def data_received(self, data: bytes) -> None:
         if self.lingering is not None:
@@ -176,6 +173,9 @@ class Connection(Answering):
             # The answer may be a stream of hours. Parsing the requests behind it would take time from other callers,
             # so reading stops: the rest stays in the kernel's buffers until the client has to wait as well.
             self.pending += data
+            if self.place is not None and len(self.pending) > MAX_BEHIND:
+                self.transport.abort()
+                return
             self.flow.pause_reading()
             # uvicorn reads on for each wait for a departure, once in KEY_SECONDS, and each time there would be more.
             self.flow.read_paused = len(self.pending) <= MAX_UNREAD
@@ -245,6 +245,8 @@ class Connection(Answering):
         if not self.reading_head:
             # A trailer. Proxies do not check trailers, and they must not count as headers (RFC 9110, 6.5.1).
             return
+        if len(self.headers) == MAX_FIELDS:
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"A request may have {MAX_FIELDS} header fields.")
         # The parser leaves the white space behind a value, which is no part of it (RFC 9110, 5.5).
         name, value = name.lower(), value.rstrip(b" \t")
         if name == b"host":
@@ -288,8 +290,8 @@ class Connection(Answering):
                 HTTPStatus.NOT_IMPLEMENTED,
                 "This server knows no transfer coding but chunked (RFC 9112, 6.1), and takes no compressed body.",
             )
-        if len(self.pipeline) >= MAX_PIPELINE:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
+        if len(self.pipeline) >= MAX_PIPELINE or (self.pipeline and self.size > MAX_PIPED):
+            raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} small requests may wait on a connection.")
 
     def _check_offer(self) -> None:
         """Refuse a head after which a proxy and this server could disagree about where the next request begins."""

@@ -22,6 +22,10 @@ SILENCE_SECONDS = 1.0
 """How long a client may take to read the end of its answer when the process stops."""
 
 
+ACCEPTS = 8
+"""Connections that are accepted in a round of the loop."""
+
+
 class Server(uvicorn.Server):
     """A uvicorn server that leaves signals to us, and calls `on_ready` when it listens."""
 
@@ -34,8 +38,28 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
+        if self.started:
+            await self._listen_again()
         if self.started and self.on_ready:
             self.on_ready()
+
+    async def _listen_again(self) -> None:
+        """Listen on copies of each socket, too: libuv accepts one connection of each in a round of the loop.
+
+        Otherwise new connections of callers would wait for seconds while there are many, or while rounds are long.
+        """
+        loop = asyncio.get_running_loop()
+        for listener in [listener for server in self.servers for listener in server.sockets]:
+            for _ in range(ACCEPTS - 1):
+                copy = listener.dup()
+                self.servers.append(await loop.create_server(self._protocol, sock=copy, backlog=self.config.backlog))
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: Any = self.config.http_protocol_class
+        connection: asyncio.Protocol = protocol(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return connection
 
 
 def serve(on_ready: Callable[[], None] | None = None) -> int:

@@ -14,6 +14,7 @@ from tasks_app.limits.accounts import account
 from tasks_app.process.asgi_extensions import SOCKET
 from tasks_app.process.displacing import waiting
 from tasks_app.process.progress import Progress
+from tasks_app.process.weights import weigh_head
 
 LAST_SECONDS = 0.5
 """Seconds between the order to stop and the end of a socket. Its streams and waiting calls end in this time."""
@@ -49,8 +50,6 @@ class Socket(WebSocketsSansIOProtocol):
     """The time at which the message under way began."""
     place: "asyncio.Future[None] | None" = None
     """The place of its handshake in a line of strangers; None for a handshake that has begun."""
-    size = 0
-    """The bytes of the body of its handshake, which has none."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -74,6 +73,11 @@ class Socket(WebSocketsSansIOProtocol):
     def line_up(self, place: "asyncio.Future[None] | None") -> None:
         """Note the place of its handshake in a line, or that it has begun."""
         self.place = place
+
+    @property
+    def size(self) -> int:
+        """The bytes of memory that its handshake takes."""
+        return weigh_head(self.scope["headers"])
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)

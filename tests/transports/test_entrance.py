@@ -3,27 +3,17 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import httpx
 import pytest
 
 from tasks_app.asgi import entrance as module
-from tasks_app.asgi.application import Http, Sockets
 from tasks_app.asgi.entrance import LINES, Entrance
-from tasks_app.asgi.handler import LeanHandler
 from tasks_app.limits.turns import turns
-from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, SOCKET
-from tasks_app.process.connections import Connection
-from tasks_app.process.displacing import waiting
+from tasks_app.process.asgi_extensions import CONNECTION, SOCKET
 from tasks_app.transports.bodies import Gone
-from tasks_app.transports.call import SMALL
-from tests.conftest import Person
-from tests.transports.calls import call
-from tests.transports.websocket.serving import eventually, port, serving, url
 
 MOST = LINES["calls"]
 STRANGERS = 3 * MOST
@@ -42,15 +32,16 @@ class Wire(SimpleNamespace):
         self.place = place
 
 
-def scope(*, is_known: bool = False, size: int = 0, is_complete: bool = True, key: str = "") -> dict[str, Any]:
-    wire = Wire(is_known=is_known, size=size, transport=Mock(is_closing=lambda: False))
-    extensions = {CONNECTION: wire, SOCKET: wire}
+def scope(*, is_known: bool = False, size: int = 0, key: str = "", address: str = "") -> dict[str, Any]:
+    transport = Mock()
+    transport.is_closing = lambda: transport.abort.called
+    wire = Wire(is_known=is_known, size=size, transport=transport)
     headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
-    return {"headers": headers, "extensions": extensions | ({COMPLETE: {}} if is_complete else {})}
+    return {"headers": headers, "extensions": {CONNECTION: wire, SOCKET: wire}, "client": (address, 1)}
 
 
 def strangers(entrance: Entrance, number: int = STRANGERS, **more: Any) -> list["asyncio.Task[None]"]:
-    return [asyncio.ensure_future(entrance.enter(scope(**more))) for _ in range(number)]
+    return [asyncio.ensure_future(entrance.enter(scope(**more), "calls")) for _ in range(number)]
 
 
 def begun(requests: Collection["asyncio.Task[None]"]) -> int:
@@ -74,9 +65,7 @@ async def test_few_requests_of_strangers_begin_in_a_round() -> None:
 async def test_a_known_caller_waits_for_no_stranger_and_is_known_for_one_call() -> None:
     entrance, known = Entrance(), scope(is_known=True)
     requests = strangers(entrance)
-    await entrance.enter(known, "health")
-    assert known["extensions"][CONNECTION].is_known
-    await entrance.enter(known)
+    await entrance.enter(known, "calls")
     assert begun(requests) == 0
     assert not known["extensions"][CONNECTION].is_known
     await asyncio.gather(*requests)
@@ -108,7 +97,11 @@ async def test_checks_of_health_and_pages_do_not_wait_behind_calls() -> None:
     await asyncio.gather(*requests)
 
 
-@pytest.mark.parametrize("enter", [Entrance.enter, Entrance.enter_socket])
+async def enter(entrance: Entrance, scope: dict[str, Any]) -> None:
+    await entrance.enter(scope, "calls")
+
+
+@pytest.mark.parametrize("enter", [enter, Entrance.enter_socket])
 async def test_a_caller_of_before_does_not_wait_behind_strangers(
     monkeypatch: pytest.MonkeyPatch, enter: Callable[..., Awaitable[None]]
 ) -> None:
@@ -133,17 +126,26 @@ async def test_few_handshakes_of_strangers_begin_in_a_round_and_none_behind_call
 
 async def test_a_server_without_our_connections_has_no_entrance() -> None:
     entrance = Entrance()
-    requests = [asyncio.ensure_future(enter({})) for enter in (entrance.enter, entrance.enter_socket)]
-    await asyncio.sleep(0)
-    assert begun(requests) == 2
+    await entrance.enter({}, "calls")
+    await entrance.enter_socket({})
+    assert not entrance.is_due
 
 
-@pytest.mark.parametrize("more", [{"size": SMALL + 1}, {"is_complete": False}])
-async def test_a_request_whose_body_counts_in_an_account_does_not_wait(more: dict[str, Any]) -> None:
+async def test_a_check_of_health_on_a_known_connection_waits_as_any_other() -> None:
+    """Otherwise a single key would open hundreds of connections to checks without a wait."""
     entrance = Entrance()
-    requests = strangers(entrance)
-    await entrance.enter(scope(**more))
-    assert begun(requests) == 0
+    checks = [asyncio.ensure_future(entrance.enter(scope(is_known=True), "health")) for _ in range(STRANGERS)]
+    await asyncio.sleep(0)
+    assert begun(checks) == LINES["health"]
+    await asyncio.gather(*checks)
+
+
+async def test_a_request_waits_behind_none_of_another_address() -> None:
+    entrance = Entrance()
+    requests = strangers(entrance, 10 * MOST, address="192.0.2.1")
+    await asyncio.sleep(0)
+    await asyncio.gather(*strangers(entrance, 2, address="192.0.2.2"))
+    assert begun(requests) <= 4 * MOST
     await asyncio.gather(*requests)
 
 
@@ -158,96 +160,23 @@ async def test_a_request_that_leaves_takes_no_part_of_a_round() -> None:
 async def test_a_connection_beyond_those_that_may_wait_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 200)
     entrance, last = Entrance(), scope(size=100)
-    requests = strangers(entrance, MOST + 1, size=90, key="x")
+    requests = strangers(entrance, MOST + 1, size=120)
     await asyncio.sleep(0)
-    assert entrance.lines["calls"].size == 90 + len(b"authorization" + b"Bearer x")
+    assert entrance.lines["calls"].size == 120
     with pytest.raises(Gone):
-        await entrance.enter(last)
+        await entrance.enter(last, "calls")
     last["extensions"][CONNECTION].transport.abort.assert_called_once_with()
     await asyncio.gather(*requests)
     assert entrance.lines["calls"].size == 0
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("service")
-async def test_a_connection_that_is_closed_is_not_logged_as_a_fault(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 0)
-    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
-    lean = LeanHandler()
-    async with serving({"http": Http(lean, lean)}) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
-        writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
-        with suppress(ConnectionResetError):
-            assert await reader.read() == b""
-        writer.close()
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("service")
-async def test_a_client_that_leaves_the_line_takes_its_request_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.Entrance, "_begin_round", lambda self, loop: None)
-    lean = LeanHandler()
-    async with serving({"http": Http(lean, lean)}) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
-        for _ in range(MOST + 1):
-            writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
-        line = await _line_with(1)
-        assert len(waiting) == 1, "a new connection may replace it"
-        writer.close()
-        await eventually(lambda: not line.waiting)
-        monkeypatch.undo()
-        module.entrance._begin_anew(None)
-
-
-async def _line_with(number: int, kind: str = "calls") -> module.Line:
-    await eventually(lambda: len(module.entrance.lines[kind].waiting) == number)
-    return module.entrance.lines[kind]
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("service")
-async def test_a_client_that_leaves_takes_its_handshake_with_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    doors: list[Any] = []
-
-    async def door(scope: Any, receive: Any, send: Any) -> None:
-        doors.append(scope)
-
-    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
-    async with serving({"websocket": Sockets(door)}) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
-        writer.write(HANDSHAKE)
-        line = await _line_with(1, "handshakes")
-        assert len(waiting) == 1, "a new connection may replace it"
-        writer.close()
-        await eventually(lambda: not line.waiting)
-    assert doors == []
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("service")
-async def test_a_connection_is_known_after_a_call_with_a_valid_credential_alone(owner: Person) -> None:
-    good = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
-    get = call("GetTask", {"id": "none"})
-    acts: list[tuple[dict[str, str], str, bytes, bool]] = [
-        (good, "POST", get, True),
-        (good, "POST", b"no JSON", False),
-        (good, "POST", get, True),
-        (good | {"Content-Type": "text/plain"}, "POST", get, False),
-        (good, "POST", b"[" + get + b"]", True),
-        (good, "PUT", get, False),
-        (good, "POST", get, True),
-        (good, "POST", b"x" * (SMALL + 1), False),
-        (good | {"Authorization": "Bearer wrong"}, "POST", get, False),
-    ]
-    lean = LeanHandler()
-    async with serving({"http": Http(lean, lean)}) as server, httpx.AsyncClient(base_url=url(server)) as client:
-        for headers, verb, body, is_known in acts:
-            await client.request(verb, "/jsonrpc", content=body, headers=headers)
-            (connection,) = (one for one in Connection.of_process if isinstance(one, Connection))
-            assert connection.is_known is is_known, (verb, body, headers)
+async def test_a_connection_of_an_address_with_many_makes_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1_000)
+    entrance = Entrance()
+    many = strangers(entrance, MOST + 5, size=200, address="192.0.2.1")
+    other = strangers(entrance, 1, size=200, address="192.0.2.2")
+    done, _ = await asyncio.wait(many)
+    assert [type(one.exception()) for one in many if one.exception()] == [Gone]
+    assert isinstance(many[-1].exception(), Gone), "the newest of them"
+    await asyncio.gather(*other)
+    assert (len(done), entrance.lines["calls"].size) == (MOST + 5, 0)

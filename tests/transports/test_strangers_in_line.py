@@ -1,0 +1,185 @@
+"""Requests of strangers that wait to begin at a server: which do, what they take, and when they leave."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import httpx
+import pytest
+import uvloop
+
+from tasks_app.asgi import entrance as module
+from tasks_app.asgi.application import Http, Sockets
+from tasks_app.asgi.handler import LeanHandler
+from tasks_app.process.connections import MAX_BEHIND, MAX_FIELDS, MAX_PIPELINE, REQUEST, Connection
+from tasks_app.process.displacing import waiting
+from tasks_app.process.server import ACCEPTS, Server
+from tasks_app.transports.call import SMALL
+from tests.conftest import Person
+from tests.transports.calls import call
+from tests.transports.websocket.serving import eventually, port, serving, url
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
+HANDSHAKE = (
+    b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==\r\n\r\n"
+)
+
+
+def head(path: str, size: int = 0, *fields: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {size}", *fields]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+@asynccontextmanager
+async def no_round(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+    """Give a server at which every request of a stranger waits."""
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "fields"),
+    [
+        ("/jsonrpc", 100, ()),
+        ("/jsonrpc", SMALL + 1, ("X-API-Key: tdk_a-wrong-key",)),
+        ("/jsonrpc", SMALL + 1, ()),
+        ("/slack/nothing", SMALL + 1, ()),
+    ],
+    ids=["small", "large with a wrong key", "large without a key", "large and signed"],
+)
+@pytest.mark.parametrize("pause", [0, 0.1], ids=["at once", "in two parts"])
+async def test_every_request_of_a_stranger_waits(
+    monkeypatch: pytest.MonkeyPatch, path: str, size: int, fields: tuple[str, ...], pause: float
+) -> None:
+    async with no_round(monkeypatch) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(head(path, size, *fields))
+        await asyncio.sleep(pause)
+        writer.write(b"x" * size)
+        line = await _line_with(1)
+        writer.close()
+        await eventually(lambda: not line.waiting)
+
+
+async def test_requests_behind_one_that_waits_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with no_round(monkeypatch) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(40 * head("/jsonrpc"))
+        line = await _line_with(1)
+        assert line.size > 40 * REQUEST
+        writer.write(MAX_BEHIND * b"x" + b"x")
+        await eventually(lambda: not line.waiting)
+        assert not server.server_state.connections, "it is closed, because more would wait behind it"
+        writer.close()
+
+
+async def test_pipelined_requests_that_take_much_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = ["a:b"] * (MAX_FIELDS - 8)
+    async with no_round(monkeypatch) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(MAX_PIPELINE * head("/jsonrpc", 0, *fields))
+        assert await reader.read() == b"", "the connection is closed"
+        assert not module.entrance.lines["calls"].waiting
+        writer.close()
+
+
+def test_connections_that_come_together_are_accepted_together() -> None:
+    """libuv accepts one in a round of the loop, and a hundred strangers would keep others out for a hundred rounds."""
+    number = 4 * ACCEPTS
+
+    async def rounds() -> int:
+        count, clients = 0, [socket.socket() for _ in range(number)]
+        async with serving({"http": LeanHandler()}) as server:
+            for client in clients:
+                client.connect(("127.0.0.1", port(server)))
+            while len(server.server_state.connections) < number:
+                await asyncio.sleep(0)
+                count += 1
+            for client in clients:
+                client.close()
+        return count
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(rounds()) < number / 2
+
+
+async def test_a_connection_that_is_closed_is_not_logged_as_a_fault(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []
+
+
+async def test_a_client_that_leaves_the_line_takes_its_request_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.Entrance, "_begin_round", lambda self, loop: None)
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        for _ in range(module.LINES["calls"] + 1):
+            writer.write(b"GET /jsonrpc HTTP/1.1\r\nHost: x\r\n\r\n")
+        line = await _line_with(1)
+        assert len(waiting) == 1, "a new connection may replace it"
+        writer.close()
+        await eventually(lambda: not line.waiting)
+        monkeypatch.undo()
+        module.entrance._begin_anew(None)
+
+
+async def _line_with(number: int, kind: str = "calls") -> module.Line:
+    await eventually(lambda: len(module.entrance.lines[kind].waiting) == number)
+    return module.entrance.lines[kind]
+
+
+async def test_a_client_that_leaves_takes_its_handshake_with_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    doors: list[Any] = []
+
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        doors.append(scope)
+
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    async with serving({"websocket": Sockets(door)}) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(HANDSHAKE)
+        line = await _line_with(1, "handshakes")
+        assert len(waiting) == 1, "a new connection may replace it"
+        writer.close()
+        await eventually(lambda: not line.waiting)
+    assert doors == []
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_connection_is_known_after_a_call_with_a_valid_credential_alone(owner: Person) -> None:
+    good = {"Authorization": f"Bearer {owner.key}", "Content-Type": "application/json"}
+    get = call("GetTask", {"id": "none"})
+    acts: list[tuple[dict[str, str], str, bytes, bool]] = [
+        (good, "POST", get, True),
+        (good, "POST", b"no JSON", False),
+        (good, "POST", get, True),
+        (good | {"Content-Type": "text/plain"}, "POST", get, False),
+        (good, "POST", b"[" + get + b"]", True),
+        (good, "PUT", get, False),
+        (good, "POST", get, True),
+        (good, "POST", b"x" * (SMALL + 1), False),
+        (good | {"Authorization": "Bearer wrong"}, "POST", get, False),
+    ]
+    lean = LeanHandler()
+    async with serving({"http": Http(lean, lean)}) as server, httpx.AsyncClient(base_url=url(server)) as client:
+        for headers, verb, body, is_known in acts:
+            await client.request(verb, "/jsonrpc", content=body, headers=headers)
+            (connection,) = (one for one in Connection.of_process if isinstance(one, Connection))
+            assert connection.is_known is is_known, (verb, body, headers)
