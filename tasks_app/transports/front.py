@@ -59,7 +59,7 @@ def page(address: str, box: bool, default: str) -> str:
         {
             "address": address,
             "version": __version__,
-            "versions": languages.ALL.card_versions,
+            "versions": [dialect.version for dialect in languages.ALL.dialects],
             "agents": agents,
             "default": default if any(agent["name"] == default for agent in agents) else "",
             "box": box,

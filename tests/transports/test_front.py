@@ -83,6 +83,10 @@ def test_calls_at_the_root_are_answered_whatever_they_accept(caller: httpx.Clien
     assert "result" in response.json()
 
 
+async def test_the_page_names_every_version_of_a2a() -> None:
+    assert b"<p>A2A 1.0, 0.3, 0.2 agents at" in (await got()).content
+
+
 async def test_the_box_is_for_this_machine_on_a_development_server_only(settings: Any) -> None:
     settings.DEVELOPMENT = True
     assert b'id="box"' in (await got()).content
