@@ -13,7 +13,7 @@ import msgspec
 from a2a.actions import Action, Chunk, action_of, part_of
 from a2a.definitions import where
 from a2a.errors import InvalidParams
-from a2a.mismatches import violation
+from a2a.mismatches import UNKNOWN, violation
 from a2a.mistakes import AgentMistake, WrongValue, at_raise, at_yield
 from a2a.run import Run
 from a2a.scribe import ends_run
@@ -128,5 +128,8 @@ def arguments(run: Run) -> dict[str, Any]:
     try:
         values = msgspec.convert({} if place is None else run.message.parts[place].data, inputs)
     except msgspec.ValidationError as error:
-        raise InvalidParams(violation(str(error), inputs, field)) from None
+        path, fault = violation(str(error), inputs, field)
+        if fault == UNKNOWN and path.rpartition(".")[0] == field:
+            fault += f"; the agent takes: {', '.join(inputs.__struct_fields__)}"
+        raise InvalidParams((path, fault)) from None
     return {name: getattr(values, name) for name in inputs.__struct_fields__}

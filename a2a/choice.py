@@ -178,10 +178,33 @@ def _find_home(languages: Sequence[AnyLanguage], method: str, pin: str | None = 
 
 
 def _unknown_method(method: str, languages: Sequence[Language]) -> MethodNotFound:
-    """Return the error for a method that no language has. It gives a name that differs only in upper or lower case."""
+    """Return the error for a method that no language has. It gives a name that is nearly the same, if there is one."""
     spelling = method.casefold()
-    names = [name for language in languages for name in language.methods if name.casefold() == spelling]
-    return MethodNotFound(detail=f"it is spelled {names[0]}" if names else LISTED)
+    names = [name for language in languages for name in language.methods]
+    for name in names:
+        if name.casefold() == spelling:
+            return MethodNotFound(detail=f"it is spelled {name}")
+    near = [name for name in names if _is_near(name.casefold(), spelling)]
+    return MethodNotFound(detail=f"did you mean {near[0]}? {LISTED}" if near else LISTED)
+
+
+def _is_near(name: str, other: str) -> bool:
+    """Return whether two names differ only in one place, in at most two letters.
+
+    A stranger may choose one of them, so this takes a step for each letter. A measure of similarity takes one for each
+    pair of letters.
+    """
+    if abs(len(name) - len(other)) > 2:
+        return False
+    start = _count_equal(name, other)
+    end = _count_equal(name[start:][::-1], other[start:][::-1])
+    return max(len(name), len(other)) - start - end <= 2
+
+
+def _count_equal(text: str, other: str) -> int:
+    """Return the number of letters with which both texts begin."""
+    pairs = zip(text, other, strict=False)
+    return next((n for n, (one, two) in enumerate(pairs) if one != two), min(len(text), len(other)))
 
 
 def _method_error(method: str, dialect: Dialect, dialects: Sequence[Dialect]) -> MethodNotFound:

@@ -261,10 +261,10 @@ class UnknownAgent(Error):
 
 
 class IdempotencyConflict(Error):
-    """The caller has used the message id before, for a message with other content."""
+    """The caller has used the message id before, for a message with other content or to another agent."""
 
     reason = "IDEMPOTENCY_CONFLICT"
-    sentence = "Invalid parameters: this message id was used before with another content"
+    sentence = "Invalid parameters: this message id was used before, for other content or another agent; use a new one"
 
 
 class ChunkConflict(IdempotencyConflict, twin=True):

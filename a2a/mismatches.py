@@ -18,6 +18,8 @@ _CHOICE = "Invalid enum value "
 _SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
 _UNITS = {"str": "characters", "array": "items", "object": "members"}
 """The name of what a string, an array or an object has a number of."""
+UNKNOWN = "is unknown"
+"""The fault of a member that an object may not have."""
 KINDS = {
     "str": "a string",
     "int": "an integer",
@@ -37,7 +39,7 @@ def violation(sentence: str, kind: Any, root: str = "") -> tuple[str, str]:
     """
     place = _AT.search(sentence)
     path, text = (place["path"], sentence[: place.start()]) if place else ("", sentence)
-    for form, description in ((_MISSING, "is required"), (_UNKNOWN, "is unknown")):
+    for form, description in ((_MISSING, "is required"), (_UNKNOWN, UNKNOWN)):
         if member := form.match(text):
             return _joined(root, path, member["name"]), description
     if place and place["key"]:

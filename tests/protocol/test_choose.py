@@ -92,12 +92,34 @@ def test_the_extended_card_is_no_method_of_0_2() -> None:
 
 
 @pytest.mark.parametrize("version", [None, ""])
-@pytest.mark.parametrize("method", ["nope", "tasks/nope", "Nope", "sendMessage", "SENDMESSAGE", "message/send ", ""])
+@pytest.mark.parametrize("method", ["nope", "tasks/nope", "Nope", "sendMessage", "SENDMESSAGE", ""])
 def test_an_unknown_method_without_a_header_is_refused_in_neutral_words(method: str, version: str | None) -> None:
     refusal = refused(method, version)
     assert refusal.language is None
     detail = "it is spelled SendMessage" if method.casefold() == "sendmessage" else "rpc.discover lists the methods"
     assert wire(refusal) == {"code": -32601, "message": f"Method not found: {detail}"}
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("SendMesage", "SendMessage"),
+        ("sendmesage", "SendMessage"),
+        ("SendMessages", "SendMessage"),
+        ("SedmMessage", "SendMessage"),
+        ("SubscribeTask", "SubscribeToTask"),
+        ("message/send ", "message/send"),
+        ("task/get", "tasks/get"),
+        ("get_taskk", "get_task"),
+    ],
+)
+def test_an_unknown_method_is_refused_with_the_nearest_name(method: str, name: str) -> None:
+    assert refused(method, None).error.facts == {"detail": f"did you mean {name}? rpc.discover lists the methods"}
+
+
+def test_a_version_gives_only_names_of_its_own_methods() -> None:
+    assert refused("SendMesage", "0.3").error.facts == {"detail": "rpc.discover lists the methods"}
+    assert refused("message/sen", "0.3").error.facts["detail"].startswith("did you mean message/send? ")
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("1.0", NEW), ("0.3", OLD), ("0.2", OLDEST)])
@@ -179,6 +201,6 @@ def test_the_pin_of_a_key_decides_where_no_version_is_named() -> None:
     assert choose("SendMessage", None, "a2a-0.2")[0] is NEW, "it has no such method"
 
 
-@pytest.mark.parametrize("method", ["get_taskk", "execute", "rpc.discoverr", "tasks.creat"])
+@pytest.mark.parametrize("method", ["get_result", "execute", "rpc.list", "tasks.make"])
 def test_every_family_of_methods_says_where_its_methods_are_listed(method: str) -> None:
     assert refused(method, None).error.facts == {"detail": "rpc.discover lists the methods"}
