@@ -18,6 +18,8 @@ def check_address(url: str, schemes: Collection[str]) -> None:
     A user name in it would take the place of the caller's credentials, and errors would show its password.
     """
     why = f"it must have the form {'://host:port/path or '.join(schemes)}://host:port/path"
+    if url and "://" not in url:
+        why += f"; add {':// or '.join(schemes)}:// before it"
     try:
         parts = urlsplit(url)
         if "@" in parts.netloc:

@@ -9,7 +9,7 @@ from jwt.exceptions import PyJWTError
 from msgspec import Struct
 
 from a2a.client import refusals
-from a2a.client.addresses import is_loopback
+from a2a.client.addresses import HTTP, check_address, is_loopback
 from a2a.client.cards import decode_card
 from a2a.client.errors import ClientError, InvalidResponse, ServerError, UntrustedCard
 from a2a.client.http import Answer, Exchange, Http
@@ -46,6 +46,7 @@ class FoundCard(Struct, frozen=True, kw_only=True):
 
 async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retries, trust: Trust | None) -> FoundCard:
     """Return the card of the agent at a base address, or at the address of the card itself. Raises ClientError."""
+    check_address(url, HTTP)  # before paths are added to it, so that an error names the address that was given
     places = [url] if url.endswith(".json") else [url.rstrip("/") + path for path in PATHS]
     if versions[0] == "0.2":
         places.reverse()
@@ -55,7 +56,7 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
         if answer.status in _ELSEWHERE and place != places[-1]:
             continue
         if answer.status != 200:
-            raise _no_card(answer, place)
+            raise _no_card(answer, place, url)
         return await read_card(http, refusals.parsed(answer), place, retries, trust)
     raise AssertionError("the last place gives a card or an error")
 
@@ -68,7 +69,7 @@ async def read_card(http: Http, wire: Any, place: str, retries: Retries, trust: 
     return FoundCard(card=decoded(decode_card, wire, "the card", place), wire=wire, url=place)
 
 
-def _no_card(answer: Answer, place: str) -> ServerError:
+def _no_card(answer: Answer, place: str, url: str) -> ServerError:
     """Return the error of an answer without a card.
 
     If there is no such place, the body does not count: its reason is about calls, such as that an operation is lacking.
@@ -77,6 +78,8 @@ def _no_card(answer: Answer, place: str) -> ServerError:
         return refusals.of_rest(answer, place)
     error = refusals.of_status(answer, place)
     error.what = "there is no agent card at this address"
+    if urlsplit(url).path.rstrip("/").endswith("/jsonrpc"):
+        error.what += ": give that of the agent, without /jsonrpc"
     return error
 
 

@@ -98,7 +98,10 @@ class Http:
         for name, value in headers.items():
             # The libraries would refuse it with a message that shows the credentials.
             if not (value.isascii() and value.isprintable() and value == value.strip()):
-                raise InvalidCall(f"the credentials have a space or a character that the header {name} cannot have")
+                where = ": they end with a line end" if value.endswith(("\n", "\r")) else ""
+                raise InvalidCall(
+                    f"the credentials have a space or a character that the header {name} cannot have{where}"
+                )
         return headers
 
     def refused(self, headers: Mapping[str, str]) -> None:

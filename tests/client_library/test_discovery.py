@@ -34,6 +34,22 @@ def test_cards_of_every_version_are_decoded() -> None:
     assert decode_card(orjson.loads(orjson.dumps(cards_1_0.encode_card(CARD)))).interfaces == CARD.interfaces
 
 
+@pytest.mark.parametrize("path", ["/agents/pizza/jsonrpc", "/jsonrpc/"])
+async def test_an_address_of_calls_in_place_of_an_agent_is_named(path: str) -> None:
+    async with faulty(plain(404)) as server, Client(server.url + path) as client:
+        with pytest.raises(errors.UnexpectedStatus, match=r"no agent card .*that of the agent, without /jsonrpc"):
+            await client.card()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:18100", "localhost:18100", "127.0.0.1:18100/agents/echo/"])
+async def test_an_address_without_a_scheme_is_named_as_given(url: str) -> None:
+    async with Client(url, clock=FakeClock().clock) as client:
+        with pytest.raises(errors.InvalidCall) as caught:
+            await client.card()
+    assert f"the address '{url}' is not valid" in caught.value.what
+    assert caught.value.what.endswith("; add http:// or https:// before it")
+
+
 BOTH = ((RPC, "0.3", "https://a/old"), (REST, "1.0.1", "https://a/rest"), (RPC, "1.0", "https://a/rpc"))
 WORD, URI = ("WEBSOCKET", "1.0", "wss://a/word"), (SOCKET_BINDING, "1.0", "wss://a/uri")
 

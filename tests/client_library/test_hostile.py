@@ -86,6 +86,13 @@ async def test_credentials_that_no_header_can_have_are_refused_without_showing_t
     assert server.asked == []
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+async def test_a_token_with_a_line_end_is_refused_as_such(end: str) -> None:
+    async with Client("http://127.0.0.1:9/", token=f"s3cret{end}", clock=FakeClock().clock) as client:
+        with pytest.raises(errors.InvalidCall, match="Authorization cannot have: they end with a line end"):
+            await client.card()
+
+
 async def test_an_extension_that_no_header_can_have_is_reported() -> None:
     async with faulty(result(task())) as server, rpc(server, FakeClock(), extensions=("https://\u00e9/",)) as client:
         with pytest.raises(errors.InvalidCall, match="a header is not valid"):
