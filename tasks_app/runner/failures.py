@@ -41,14 +41,14 @@ def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, 
     """Log an error of an agent. Return the text for its caller, and the reference to the log; empty for a Failure."""
     if isinstance(error, Failure):
         text = text_of(error)
-        log.warning("%s failed in its own words", who, extra=run_fields(task_id, agent, text))
+        log.warning("%s: agent %s failed in its own words", who, agent, extra=run_fields(task_id, agent, text))
         return text, ""
     reference = secrets.token_hex(6)
     fields = run_fields(task_id, agent, words_of(error), reference)
     if isinstance(error, AgentMistake):
-        log.error("%s failed, reference %s: %s", who, reference, error, extra=fields)
+        log.error("%s: agent %s failed, reference %s: %s", who, agent, reference, error, extra=fields)
     else:
-        log.error("%s failed, reference %s", who, reference, exc_info=error, extra=fields)
+        log.error("%s: agent %s failed, reference %s", who, agent, reference, exc_info=error, extra=fields)
     return f"{_what_failed(error)} Reference: {reference}", reference
 
 

@@ -190,10 +190,10 @@ def _fail(played: Played, run: Run, scribe: Scribe, since: datetime, error: Exce
     if isinstance(error, OutOfTime):
         sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
         fields = run_fields(run.task_id, run.agent.name, sentence)
-        log.warning("quick agent: task %s took longer than %g s", run.task_id, LIMIT, extra=fields)
+        log.warning("quick agent %s: task %s took longer than %g s", run.agent.name, run.task_id, LIMIT, extra=fields)
         played.events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence, Timeout.reason))
         return
-    sentence, reference = explain(f"quick agent: task {run.task_id}", run.task_id, run.agent.name, error)
+    sentence, reference = explain(f"task {run.task_id} in the call", run.task_id, run.agent.name, error)
     event = scribe.explain(TaskState.FAILED, clock.now(), sentence, reason_of(error))
     played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
     played.events.append(event)

@@ -62,7 +62,7 @@ def test_the_caller_reads_the_sentence_and_the_operator_the_traceback(
     assert (run.outcome, run.reference) == ("failed", "")
     assert SECRET in run.traceback
     assert f"task {task.id}" in caplog.text
-    assert "failed in its own words" in caplog.text
+    assert f": agent {name} failed in its own words" in caplog.text
 
 
 class Strange(Failure):

@@ -140,7 +140,7 @@ def check_told(owner: Person, name: str, sentence: str, caplog: pytest.LogCaptur
     assert (run.outcome, run.traceback) == ("failed", sentence)
     assert sentence not in words(task)
     (said,) = of_runner(caplog)
-    assert said.getMessage().endswith(f"failed, reference {run.reference}: {sentence}")
+    assert said.getMessage().endswith(f": agent {name} failed, reference {run.reference}: {sentence}")
     assert said.exc_info is None
 
 
