@@ -7,6 +7,7 @@ import json
 import os
 import re
 from difflib import get_close_matches
+from io import StringIO
 from ipaddress import ip_address, ip_network
 from math import isfinite
 from pathlib import Path
@@ -23,13 +24,23 @@ _read: set[str] = set()
 def read_env_file(path: Path) -> None:
     """Add the variables of the file to the environment of a development server. Variables already set win.
 
-    Raises ImproperlyConfigured if the file has a SECRET_KEY: production takes its settings from the environment only.
+    Raises ImproperlyConfigured for a file that A2A_ENV_FILE names and that is not there, for a line that is no setting,
+    and for a SECRET_KEY: production takes its settings from the environment only.
     """
-    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or not path.is_file():
+    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
+        return
+    if not path.is_file():
+        if os.environ.get("A2A_ENV_FILE"):
+            raise ImproperlyConfigured(f"A2A_ENV_FILE: there is no file {path}. Set A2A_ENV_FILE= to read none.")
         return
     from dotenv import dotenv_values
 
-    variables = dotenv_values(path)
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImproperlyConfigured(f"{path}: cannot read the settings: {error}") from None
+    _check_lines(path, content)
+    variables = dotenv_values(stream=StringIO(content))
     if any(variables.get(name) for name in ("SECRET_KEY", "SECRET_KEY_FILE")):
         raise ImproperlyConfigured(
             f"{path}: SECRET_KEY is a setting of production, which does not read this file. Leave it out: a "
@@ -39,6 +50,17 @@ def read_env_file(path: Path) -> None:
         plain = name.removesuffix("_FILE")
         if value is not None and not {plain, f"{plain}_FILE"} & os.environ.keys():
             os.environ[name] = value
+
+
+def _check_lines(path: Path, content: str) -> None:
+    """Raise ImproperlyConfigured for a line that is no setting. The message leaves it out, as it may be a secret."""
+    from dotenv.parser import parse_stream
+
+    for binding in parse_stream(StringIO(content)):
+        if binding.error or (binding.key and binding.value is None):
+            source = binding.original.string
+            line = binding.original.line + source[: len(source) - len(source.lstrip())].count("\n")
+            raise ImproperlyConfigured(f"{path}:{line}: a line of settings must be like NAME=value")
 
 
 def text(name: str, default: str = "") -> str:
@@ -53,9 +75,9 @@ def text(name: str, default: str = "") -> str:
 
 
 def path(name: str, default: str) -> str:
-    """Return a path. A variable that is set but empty stays empty: no path."""
+    """Return an absolute path, as `folder` does. A variable that is set but empty stays empty: no path."""
     _read.add(name)
-    return os.environ.get(name, default).strip()
+    return _fixed(name, os.environ.get(name, default).strip())
 
 
 def folder(name: str, default: str = "") -> str:
@@ -64,11 +86,16 @@ def folder(name: str, default: str = "") -> str:
     Code that changes the working directory of the process must not move the folder. Processes that start later, such as
     the fork server, read the variable in the other directory, so it is made absolute as well.
     """
-    value = text(name, default)
-    place = str(Path(value).expanduser().absolute()) if value else ""
+    return _fixed(name, text(name, default))
+
+
+def _fixed(name: str, value: str) -> str:
+    """Return a path as an absolute one, also for processes that start later."""
+    place = Path(value).expanduser().absolute()
+    fixed = str(place.resolve() if ".." in place.parts else place) if value else ""
     if name in os.environ:
-        os.environ[name] = place
-    return place
+        os.environ[name] = fixed
+    return fixed
 
 
 def number(name: str, default: float, minimum: float = 0, maximum: float = float("inf")) -> float:

@@ -38,6 +38,25 @@ def test_a_secret_of_the_environment_wins_however_it_is_given(file: Path, monkey
     assert text("LLM_API_KEY") == "from the environment"
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [("LLM_MODEL\n", 1), ("# mine\n\nLLM_MODEL=llama\n\n  hunter2 and more\n", 5), ("PORT=1\nA='hunter2\n", 2)],
+    ids=["a name alone", "words", "an open quote"],
+)
+def test_a_line_that_is_no_setting_stops_the_start(file: Path, content: str, line: int) -> None:
+    file.write_text(content)
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read_env_file(file)
+    assert str(refused.value) == f"{file}:{line}: a line of settings must be like NAME=value"
+    assert text("LLM_MODEL") == text("PORT") == ""
+
+
+def test_a_file_that_cannot_be_read_stops_the_start(file: Path) -> None:
+    file.write_bytes(b"LLM_MODEL=\xff\n")
+    with pytest.raises(ImproperlyConfigured, match="cannot read the settings"):
+        read_env_file(file)
+
+
 @pytest.mark.parametrize("name", ["SECRET_KEY", "SECRET_KEY_FILE"])
 def test_a_production_reads_no_file(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     file.write_text("LLM_MODEL=llama\n")
@@ -59,7 +78,13 @@ def test_a_folder_of_agents_stays_where_it_is_when_an_agent_changes_the_director
 ) -> None:
     section = Path("config/sections/agents.py").absolute()
     monkeypatch.chdir(tmp_path)
-    for value, place in (("agents", str(tmp_path / "agents")), ("~/agents", str(tmp_path / "agents")), ("", "")):
+    own = str(tmp_path / "agents")
+    for value, place in (
+        ("agents", own),
+        ("~/agents", own),
+        ("../agents/../" + tmp_path.name + "/agents", own),
+        ("", ""),
+    ):
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("A2A_AGENTS_DIR", value)
         assert runpy.run_path(str(section))["A2A_AGENTS_DIR"] == place
@@ -79,8 +104,20 @@ def test_a_folder_is_the_same_for_a_process_that_starts_in_another_directory(
         assert str(runpy.run_path(source)[name]) == str(tmp_path / "own")
 
 
-def test_without_a_file_nothing_happens(file: Path) -> None:
+def test_without_a_file_nothing_happens(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read_env_file(file)
+    monkeypatch.setenv("A2A_ENV_FILE", "")
+    assert runpy.run_path("config/sections/process.py")["A2A_ENV_FILE"] == ""
+
+
+def test_a_file_that_is_named_must_exist(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = Path("config/sections/process.py").absolute()
+    monkeypatch.chdir(file.parent)
+    monkeypatch.setenv("A2A_ENV_FILE", "my.env")
+    with pytest.raises(ImproperlyConfigured, match=f"A2A_ENV_FILE: there is no file {file.parent / 'my.env'}"):
+        runpy.run_path(str(section))
+    monkeypatch.setenv("SECRET_KEY", "x" * 50)
+    runpy.run_path(str(section))
 
 
 @pytest.mark.parametrize("name", ["A2A_KEY_HOURS", "A2A_EXCHANGE_DAYS", "A2A_TASK_DAYS", "A2A_QUEUE_HOURS"])

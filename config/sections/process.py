@@ -6,7 +6,8 @@ from config.environment import address, choice, flag, folder, level, number, pat
 from config.project import PROJECT
 
 A2A_ENV_FILE = path("A2A_ENV_FILE", str(PROJECT / ".env"))
-"""A file with settings for a development server. Empty for none. With `SECRET_KEY` no file is read."""
+"""A file with settings for a development server. A file that is named must exist. Empty for none. With `SECRET_KEY` no
+file is read."""
 if A2A_ENV_FILE:
     read_env_file(Path(A2A_ENV_FILE))
 DEVELOPMENT = not text("SECRET_KEY")
