@@ -72,7 +72,8 @@ def explaining_errors() -> Iterator[None]:
     except (AgentDefinitionError, ImproperlyConfigured, ModuleNotFoundError):
         raise
     except SyntaxError as error:
-        raise ImproperlyConfigured(f"{error.filename}:{error.lineno}: {error.msg}") from error
+        kind = type(error).__name__  # such as IndentationError
+        raise ImproperlyConfigured(f"{error.filename}:{error.lineno}: {kind}: {error.msg}") from error
     except BaseException as error:  # a module may raise anything
         if isinstance(error, KeyboardInterrupt) and _heeds_keyboard():
             raise
@@ -100,7 +101,10 @@ def failure_of(error: BaseException) -> ImproperlyConfigured:
     place = f"{own[0].filename}:{own[0].lineno}"
     raised = f"{last.filename}:{last.lineno}"
     within = "" if raised == place else f" (raised at {raised})"
-    return ImproperlyConfigured(f"{place}: the import ended with {sentence}{within}")
+    remedy = ""
+    if isinstance(error, ModuleNotFoundError):
+        remedy = "; if it is a package, list it in requirements-agents.txt and run make install"
+    return ImproperlyConfigured(f"{place}: the import ended with {sentence}{within}{remedy}")
 
 
 def _is_own(file: Path, folder: Path) -> bool:

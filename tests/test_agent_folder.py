@@ -131,7 +131,7 @@ def test_files_that_are_still_written_are_not_read(place: Place) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("def broken(:", "own_second.py:1: invalid syntax"),
+        ("def broken(:", "own_second.py:1: SyntaxError: invalid syntax"),
         ("raise RuntimeError('not today')", "RuntimeError: not today"),
         ("import sys; sys.exit('no key')", "own_second.py:1: the import ended with SystemExit: no key"),
         (MUTE, "own_second.py:5: the import ended with Mute"),
@@ -163,7 +163,9 @@ def test_a_broken_file_is_tried_once_until_it_changes(place: Place, caplog: pyte
     for _ in range(4):
         place.folder.refresh()
     (problem,) = place.folder.troubles()
-    assert "go on: own_second.py:1: invalid syntax" in problem, "strangers read it, and need not know the folder"
+    assert "go on: own_second.py:1: SyntaxError: invalid syntax" in problem, (
+        "strangers read it, and need not know the folder"
+    )
     assert f"go on: {place.path}/own_second.py:1:" in caplog.text
     assert len([record for record in caplog.records if "was not read again" in record.message]) == 1
 

@@ -47,7 +47,8 @@ def refusal(module: str) -> str:
 def test_an_import_of_what_is_not_there_is_named_with_its_line(write: Write) -> None:
     file = write("asks_for_more", "from a2a import agent", "", "import no_such_package")
     said = "the import ended with ModuleNotFoundError: No module named 'no_such_package'"
-    assert refusal("asks_for_more") == f"{file}:3: {said}"
+    remedy = "if it is a package, list it in requirements-agents.txt and run make install"
+    assert refusal("asks_for_more") == f"{file}:3: {said}; {remedy}"
 
 
 def test_an_error_in_a_library_is_named_with_the_authors_line_and_its_own(write: Write) -> None:
@@ -65,7 +66,7 @@ def test_an_error_in_another_file_of_the_author_is_named_with_that(write: Write)
 
 def test_a_line_that_is_no_python_is_named(write: Write) -> None:
     file = write("is_no_python", "def hello(run)")
-    assert refusal("is_no_python") == f"{file}:1: expected ':'"
+    assert refusal("is_no_python") == f"{file}:1: SyntaxError: expected ':'"
 
 
 def test_a_mistake_in_a_definition_stays_what_it_is(write: Write) -> None:

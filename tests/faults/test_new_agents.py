@@ -124,7 +124,7 @@ async def goes_through_changes(node: Node, folder: Folder, tmp_path: Path, new: 
         card = await caller.http.get(f"{node.base}/agents/second/.well-known/agent-card.json")
         assert card.json()["name"] == "second"
         folder.broken.write_text("def broken(:\n")
-        await troubles(node, all_say("broken_of_test.py:1: invalid syntax"))
+        await troubles(node, all_say("broken_of_test.py:1: SyntaxError: invalid syntax"))
         await answers(caller, "first", "new new")
         await answers(caller, "second", "new new")
         folder.broken.unlink()

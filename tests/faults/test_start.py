@@ -79,7 +79,8 @@ def test_an_import_that_fails_in_a_module_of_agents_is_one_line(tmp_path: Path) 
     settings = {"A2A_AGENT_MODULES": "imports_nothing", "PYTHONPATH": str(tmp_path)}
     done = manage(tmp_path / "data", "run", **settings)
     said = "the import ended with ModuleNotFoundError: No module named 'no_such_package'"
-    assert refusal(done) == f"{module}:2: {said}"
+    remedy = "if it is a package, list it in requirements-agents.txt and run make install"
+    assert refusal(done) == f"{module}:2: {said}; {remedy}"
     assert "most recent call last" in manage(tmp_path / "data", "check", "--traceback", **settings).stderr
 
 
