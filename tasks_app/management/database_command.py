@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from a2a.terminals import safe_json
 from tasks_app.database.keyset import fetch_page
 from tasks_app.database.schema import lacking
+from tasks_app.database.sql import on_postgres
 
 MOST_LINES = 10_000
 """Lines that a list prints at most."""
@@ -32,6 +33,11 @@ class DatabaseCommand(BaseCommand):
             plural = "migration" if count == 1 else "migrations"
             # The name shows a command that was called without the DATA_DIR or DATABASE_URL of the server.
             name = connection.settings_dict["NAME"]
+            if not on_postgres() and not connection.introspection.table_names():
+                raise CommandError(
+                    f"The database {name} is empty: no server has used it yet. Set DATA_DIR to that of your server, "
+                    "start a server, or run manage.py migrate."
+                )
             raise CommandError(f"The database {name} lacks {count} {plural}: run manage.py migrate first.")
 
     def limit_rows(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:

@@ -57,7 +57,11 @@ def prepare_login() -> str:
         return f"login {OPERATOR}   password {password}"
     if user is not None and path.exists() and user.check_password(password := _read(path)):
         return f"login {OPERATOR}   password {password}"
-    return "with your own login; `manage.py createsuperuser` creates one"
+    if user is None:
+        return "with your own login; `manage.py createsuperuser` creates one"
+    return (
+        f"with your own login; `manage.py changepassword {OPERATOR}` sets a password, `createsuperuser` creates another"
+    )
 
 
 def prepare_key() -> str:

@@ -29,8 +29,11 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
 async def test_a_second_server_on_the_same_folder_is_refused(start: Start) -> None:
     node = await start()
     sentence = refusal(manage(node.folder, "run"))
-    assert f"Another server already uses {node.folder}." in sentence
+    assert f"Another server (process {node.pid}) already uses {node.folder}." in sentence
     assert "DATA_DIR" in sentence
+    for content in ("", "0x1", "9" * 19, "999999999"):
+        (node.folder / "lock").write_text(content)
+        assert f"Another server already uses {node.folder}." in refusal(manage(node.folder, "run"))
 
 
 def test_a_development_server_is_not_opened_to_the_network(tmp_path: Path) -> None:
@@ -168,9 +171,15 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_database_that_was_never_migrated_is_named(tmp_path: Path, command: tuple[str, ...]) -> None:
     sentence = refusal(manage(tmp_path, *command))
-    lacks = r"CommandError: The database \S+\.sqlite3 lacks \d\d migrations: run manage\.py migrate first\."
-    assert re.fullmatch(lacks, sentence)
+    assert re.fullmatch(r"CommandError: The database \S+\.sqlite3 is empty: no server has used it yet\. .*", sentence)
+    assert sentence.endswith("Set DATA_DIR to that of your server, start a server, or run manage.py migrate.")
     assert str(tmp_path) in sentence
+
+
+def test_a_database_of_an_earlier_version_is_to_be_migrated(tmp_path: Path) -> None:
+    assert manage(tmp_path, "migrate", "contenttypes").returncode == 0
+    lacks = r"CommandError: The database \S+\.sqlite3 lacks \d\d migrations: run manage\.py migrate first\."
+    assert re.fullmatch(lacks, refusal(manage(tmp_path, "tasks", "list")))
 
 
 def test_a_worker_names_a_database_that_was_never_migrated(tmp_path: Path, empty_postgres: str) -> None:

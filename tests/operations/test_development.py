@@ -46,7 +46,7 @@ def test_a_password_that_the_operator_changed_stays(folder: Path) -> None:
     admin = get_user_model().objects.get(username="admin")
     admin.set_password("their own password")
     admin.save()
-    assert development.prepare_login().startswith("with your own login")
+    assert development.prepare_login().startswith("with your own login; `manage.py changepassword admin` sets")
     assert get_user_model().objects.get().check_password("their own password")
 
 
@@ -62,7 +62,7 @@ def test_a_user_of_that_name_who_is_somebody_else_stays(folder: Path, superuser:
 
 def test_no_operator_is_made_beside_another(folder: Path) -> None:
     user(username="ann", password="x", is_superuser=True)
-    assert development.prepare_login().startswith("with your own login")
+    assert development.prepare_login() == "with your own login; `manage.py createsuperuser` creates one"
     assert get_user_model().objects.count() == 1
 
 

@@ -78,7 +78,7 @@ def lock_folder(folder: Path) -> IO[str]:
     """Lock the data folder for as long as the returned file is open. Raise CommandError if another process has it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a", encoding="utf-8")
+        file = (folder / "lock").open("a+", encoding="utf-8")
     except OSError as error:
         raise CommandError(
             f"DATA_DIR: cannot create a lock file in {shorten_path(folder)}: {error.strerror}. "
@@ -88,9 +88,29 @@ def lock_folder(folder: Path) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise CommandError(
-            f"Another server already uses {shorten_path(folder)}. Stop it, or set DATA_DIR and PORT for a second one."
+            f"Another server{_name_process(file)} already uses {shorten_path(folder)}. Stop it, or set DATA_DIR and "
+            "PORT for a second one."
         ) from None
+    with contextlib.suppress(OSError):  # The disk may be full. The lock counts, and not what the file says.
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
     return file
+
+
+def _name_process(file: IO[str]) -> str:
+    """Return the process that has the lock, in brackets; empty if the file names none that exists."""
+    file.seek(0)
+    number = file.read(20)
+    try:
+        if not (number.isascii() and number.isdecimal()):
+            return ""
+        os.kill(int(number), 0)
+    except PermissionError:
+        pass  # It exists, and belongs to another user.
+    except (OSError, OverflowError):
+        return ""
+    return f" (process {number})"
 
 
 def take_over_tasks() -> None:
