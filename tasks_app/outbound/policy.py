@@ -70,8 +70,9 @@ def target(url: str) -> Target:
     scheme, host = match["scheme"].lower(), match["host"].strip("[]").lower()
     _check_host(host, bracketed=match["host"].startswith("["))
     listed = _is_listed(host)
-    if scheme != "https" and not (scheme == "http" and (listed or settings.A2A_OUTBOUND_LOOPBACK)):
-        raise Blocked("must begin with https://")
+    takes_http = listed or settings.A2A_OUTBOUND_LOOPBACK
+    if scheme != "https" and not (scheme == "http" and takes_http):
+        raise Blocked("must begin with https:// or http://" if takes_http else "must begin with https://")
     usual = 443 if scheme == "https" else 80
     port = int(match["port"] or usual)
     if not 0 < port <= 65_535 or not (listed or port == usual or port >= PORTS_FROM):

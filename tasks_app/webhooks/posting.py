@@ -108,10 +108,20 @@ async def call(
     except httpx.TimeoutException as error:
         return result if result.status else TryResult(error=f"No answer in time ({type(error).__name__}).")
     except httpx.TransportError as error:
-        return result if result.status else TryResult(error=f"The connection failed ({type(error).__name__})."[:255])
+        return result if result.status else TryResult(error=_what_failed(error)[:255])
     except httpx.InvalidURL:
         return TryResult(error="The address is not a valid URL.", hopeless=True)
     return result
+
+
+def _what_failed(error: httpx.TransportError) -> str:
+    """Return the fault of a connection in words. Only the cause of an error says that a port has no server."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return "The connection was refused: nothing listens at this port."
+        cause = cause.__cause__ or cause.__context__
+    return f"The connection failed ({type(error).__name__})."
 
 
 def _read(response: httpx.Response) -> TryResult:

@@ -80,7 +80,7 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
 @pytest.mark.parametrize(
     ("url", "word"),
     [
-        ("ftp://example.org/", "https"),
+        ("ftp://example.org/", "must begin with https://"),
         ("//example.org/", "https"),
         ("example.org", "https"),
         ("https:/x", "https"),
@@ -108,6 +108,12 @@ def test_an_address_that_may_not_be_says_why(url: str, word: str) -> None:
     with pytest.raises(Blocked) as told:
         policy.target(url)
     assert word in str(told.value)
+
+
+def test_a_server_that_calls_plain_http_says_so(settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    with pytest.raises(Blocked, match="must begin with https:// or http://"):
+        policy.target("ftp://example.org/")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_receiver_that_is_not_there_is_tried_again(lanes: None, owner: Person,
     pump()
     (delivery,) = Delivery.objects.all()
     assert (delivery.state, delivery.attempt, delivery.status) == ("waiting", 1, None)
-    assert "connection failed" in delivery.error
+    assert delivery.error == "The connection was refused: nothing listens at this port."
 
 
 def test_after_three_days_it_is_dead_and_kept_and_the_next_one_goes_on(
