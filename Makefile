@@ -109,7 +109,7 @@ $(UV_STAMP):
 # --python: an activated environment of the caller's must stay as it is.
 # Installs and never removes: what else is there is the user's. Packages of their own come last, beside our versions.
 $(RUN_STAMP): requirements.lock $(OWN) $(UV_STAMP)
-	@echo "Installing requirements.lock $(OWN)"
+	@echo "Installing $(strip requirements.lock $(OWN))"
 	@rm -f $@
 	@$(call quietly,$(UV) pip install --python $(PY) --require-hashes -r requirements.lock)
 	@$(if $(OWN),$(call quietly,$(UV) pip install --python $(PY) --constraint requirements.lock -r $(OWN)))

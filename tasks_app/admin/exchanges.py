@@ -135,7 +135,8 @@ class ExchangeAdmin(LogTable[Exchange]):
     def show_state(self, row: Any) -> str | None:
         if not row.task_id:
             return None
-        return format_html('<a href="{}">{}</a>', link("task", row.task_id), mark_state(row.task_state))
+        mark = mark_state(row.task_state)
+        return format_html('<a href="{}">{}</a>', link("task", row.task_id), mark) if row.task_state else mark
 
     @admin.display(description="code")
     def show_code(self, row: Exchange) -> str | None:
@@ -175,12 +176,13 @@ class ExchangeAdmin(LogTable[Exchange]):
         others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)
         others = reach.limit(request.user, others)  # callers choose request ids, so another tenant may have the same
         states = lookup.read_states([row.task_id], reach.limit(request.user, Task.objects.all()))
+        state = states.get(row.task_id or "", "")
         members, more = fetch_page(others.select_related("caller").order_by("-id"), BATCH)
         return {
             "verdict": describe_outcome(row),
             "mark": row.outcome or "none",
-            "task_href": link("task", row.task_id) if row.task_id else "",
-            "task_mark": mark_state(states.get(row.task_id or "", "")),
+            "task_href": link("task", row.task_id) if row.task_id and state else "",
+            "task_mark": mark_state(state) if row.task_id else "",
             "facts": build_facts(row),
             "request_text": request_pane.show_json(body.request if body else ""),
             "request_cut": request_pane.is_cut,

@@ -337,7 +337,8 @@ class Runner:
 
     def _wind_down(self, control: RunLoop, seconds: float) -> None:
         if not self._ends_within(0):
-            log.info("%d runs have %.3g s to end", len(self.running), seconds)
+            count = len(self.running)
+            log.info("%d %s %.3g s to end", count, "run has" if count == 1 else "runs have", seconds)
         if self._ends_within(seconds):
             return
         for run in list(self.running.values()):

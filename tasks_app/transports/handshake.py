@@ -41,7 +41,7 @@ TICKET = "ticket"
 SUBJECT = "a WebSocket connection"
 BEARER = "bearer."
 """The beginning of a sub-protocol that carries an API key, in base64url without padding. It is never sent back."""
-NO_KEY = "a browser, which sends no such header, uses a sub-protocol or a ticket (docs/websocket.md)"
+NO_KEY = "A browser, which sends no such header, uses a sub-protocol or a ticket (docs/websocket.md)"
 NOT_ENCODED = f"what follows {BEARER} in the sub-protocol is not a key in base64url"
 _SCHEMES = {"ws": "http", "wss": "https"}
 
@@ -78,7 +78,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call.evidence = call.evidence or _evidence_in(request, protocols)
     ticket = _ticket_of(request, has_key=call.evidence is not None)
     if ticket is None and call.evidence is None:
-        raise fault_of_key(Unauthenticated(credentials(), detail=NO_KEY), SUBJECT)
+        raise fault_of_key(Unauthenticated(f"{credentials()}. {NO_KEY}"), SUBJECT)
     # Each call has an id and a position of its own.
     call.request_id, call.after = "", lambda: None
     try:

@@ -166,7 +166,7 @@ async def test_agents_at_work_get_their_grace_at_the_end(start: Start, tmp_path:
             os.killpg(node.pid, signal.SIGINT)
         else:
             node.tell(signal.SIGINT if sender == "interrupt" else signal.SIGTERM)
-        await node.logs("runs have 300 s to end")
+        await node.logs("1 run has 300 s to end")
         gate.touch()
         assert await node.ended(PATIENCE) == 0
     task = await node.shown(task_id)
@@ -180,7 +180,7 @@ async def test_a_second_ctrl_c_ends_agents_at_work(start: Start) -> None:
     async with client(node) as caller:
         await caller.state(await caller.send("once"), "TASK_STATE_WORKING")
     os.killpg(node.pid, signal.SIGINT)
-    await node.logs("runs have 60 s to end")
+    await node.logs("1 run has 60 s to end")
     await asyncio.sleep(1)  # signals that come together are one
     os.killpg(node.pid, signal.SIGINT)
     assert await node.ended() == 1

@@ -129,7 +129,7 @@ async def test_a_worker_whose_threads_all_hang_says_so_and_ends_with_grace(plant
         for _ in range(2):
             await caller.send("hung")
         other = await caller.send("sleeper", seconds=300, until=str(gate))
-        await worker.logs("runs have 300 s to end")
+        await worker.logs(" 300 s to end")
         gate.touch()
         assert await worker.ended(PATIENCE) == 1
         assert "no thread for sync agents is left, 2 of 2 hang beyond their time (hung)" in worker.log

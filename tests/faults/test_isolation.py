@@ -297,7 +297,7 @@ async def test_a_signal_to_the_whole_service_leaves_an_isolated_run_its_grace(st
         child = await process_of(caller, task_id)
         for pid in service_of(node.pid, child):
             os.kill(pid, signal.SIGTERM)
-        await node.logs("runs have 300 s to end")
+        await node.logs("1 run has 300 s to end")
         release(blocked)
         assert await node.ended(PATIENCE) == 0
     task = await node.shown(task_id)

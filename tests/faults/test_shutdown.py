@@ -261,6 +261,6 @@ async def test_the_second_ctrl_c_leaves_at_once(start: Start) -> None:
     async with client(node) as caller:
         await caller.state(await caller.send("once"), "TASK_STATE_WORKING")
     node.tell(SIGINT)
-    await node.logs("1 runs have 60 s to end")
+    await node.logs("1 run has 60 s to end")
     assert await node.stop(SIGINT, END_SECONDS + SLACK) == 1
     assert "Traceback" not in node.log

@@ -157,7 +157,7 @@ async def test_the_second_sigterm_leaves_at_once(plant: Plant, pool: str) -> Non
     async with client(web) as caller:
         await caller.state(await caller.send("once"), "TASK_STATE_WORKING")
     worker.tell(signal.SIGTERM)
-    await worker.logs("1 runs have 60 s to end")
+    await worker.logs("1 run has 60 s to end")
     assert await worker.stop(signal.SIGTERM) == 1
 
 

@@ -140,7 +140,7 @@ async def test_the_second_signal_ends_an_execution_zone_at_once(zones: Zones, re
     execution = await again(zones, A2A_GRACE_SECONDS="60")
     async with waiting(redis, execution, text=str(tmp_path / "calls")):
         execution.tell(signal.SIGTERM)
-        await execution.logs("1 runs have 60 s to end")
+        await execution.logs("1 run has 60 s to end")
         assert await execution.stop(signal.SIGTERM) == 1
 
 

@@ -218,11 +218,12 @@ def test_the_outcome_of_a_call_and_the_state_of_its_task_are_two_marks(admin: Cl
     marks = admin.get(reverse("admin:tasks_app_exchange_changelist")).content.decode()
     assert '<span class="td-mark td-result">result</span>' in marks
     assert f'/task/{failed.pk}/change/"><span class="td-mark td-failed">failed</span></a>' in marks
-    assert '<span class="td-mark td-gone">no such task</span>' in marks
+    assert '"><span class="td-mark td-gone">no such task</span></td>' in marks, "it leads nowhere, so it is no link"
     assert "Call: Answered · Task now: failed" in " ".join(
         re.sub("<[^>]*>", "", page(admin, "exchange", call.pk)).split()
     )
     assert "Task now" not in page(admin, "exchange", lone.pk)
+    assert 'Task now: <span class="td-mark td-gone">no such task</span></p>' in page(admin, "exchange", gone.pk)
     states = {line["id"]: line["task_state"] for line in printed("exchanges", "list")}
     assert states == {call.pk: "failed", gone.pk: None, lone.pk: None}
 

@@ -57,7 +57,7 @@ async def test_a_path_without_an_agent_is_not_found(server: Server, path: str) -
 async def test_a_key_is_asked_for_as_over_http(server: Server) -> None:
     status, error, headers = await refused(server.url)
     assert (status, error["code"], headers["www-authenticate"]) == (401, -38009, 'Bearer realm="taskdesk"')
-    assert "a sub-protocol or a ticket" in error["message"]
+    assert "or X-API-Key. A browser, which sends no such header, uses a sub-protocol or a ticket" in error["message"]
     status, error, headers = await refused(server.url, "/agents/nobody/ws", **bearer("tdk_wrong"))
     assert (status, error["code"]) == (401, -38009)
     assert 'error="invalid_token"' in headers["www-authenticate"]
