@@ -29,9 +29,10 @@ def read_env_file(path: Path) -> None:
     """
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return
-    if not path.is_file():
-        if os.environ.get("A2A_ENV_FILE"):
-            raise ImproperlyConfigured(f"A2A_ENV_FILE: there is no file {path}. Set A2A_ENV_FILE= to read none.")
+    is_named = bool(os.environ.get("A2A_ENV_FILE"))
+    if is_named and not path.exists():
+        raise ImproperlyConfigured(f"A2A_ENV_FILE: there is no file {path}. Set A2A_ENV_FILE= to read none.")
+    if not (is_named or path.is_file()):
         return
     from dotenv import dotenv_values
 
