@@ -281,7 +281,7 @@ def level(name: str, default: str) -> str:
 
 
 def database(name: str, default: str) -> dict[str, Any]:
-    """Return the database at an address, as an entry of Django's DATABASES."""
+    """Return the database at an address, as an entry of Django's DATABASES. The path of a file is made absolute."""
     scheme, colon, _ = text(name, default).partition("://")
     if scheme.lower() not in {"postgres", "postgresql", "pgsql", "sqlite"} or not colon:
         # Text that is not an address may be a secret in the wrong variable, so the message does not repeat it.
@@ -289,11 +289,14 @@ def database(name: str, default: str) -> dict[str, Any]:
             f"{name} must begin with postgres:// or sqlite:///" + (f", not {scheme[:20]!r}" if colon else "")
         )
     try:
-        return dict(dj_database_url.parse(text(name, default), conn_max_age=None))
+        entry: dict[str, Any] = dict(dj_database_url.parse(text(name, default), conn_max_age=None))
     except ValueError:
         raise ImproperlyConfigured(
             f"{name} must be like postgres://user:password@host:5432/name; in a password, / and # are %2F and %23"
         ) from None
+    if scheme.lower() == "sqlite" and not entry["NAME"].startswith((":", "file:")):
+        entry["NAME"] = str(Path(entry["NAME"]).absolute())  # An agent may change the working directory.
+    return entry
 
 
 def long_secret(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.environment import read_env_file, text
+from config.environment import database, read_env_file, text
 from tasks_app import agent_files
 from tasks_app.management.reference.settings import make
 
@@ -88,6 +88,17 @@ def test_a_folder_of_agents_stays_where_it_is_when_an_agent_changes_the_director
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("A2A_AGENTS_DIR", value)
         assert runpy.run_path(str(section))["A2A_AGENTS_DIR"] == place
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("own.sqlite3", "{here}/own.sqlite3"), ("/own.sqlite3", "/own.sqlite3"), (":memory:", ":memory:")],
+)
+def test_a_file_of_sqlite_stays_where_it_is_when_an_agent_changes_the_directory(
+    monkeypatch: pytest.MonkeyPatch, place: str, name: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{place}")
+    assert database("DATABASE_URL", "")["NAME"] == name.format(here=Path.cwd())
 
 
 @pytest.mark.parametrize(("section", "name"), [("agents", "A2A_AGENTS_DIR"), ("process", "DATA_DIR")])

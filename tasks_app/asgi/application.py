@@ -80,7 +80,7 @@ class Http:
                 await entrance.enter(scope, "pages")
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            await entrance.enter(scope, "pages", 0 if intake.weight else len(body))
+            await entrance.enter(scope, "pages", intake.uncounted)
             with await self._take_place(scope, partial(wait_for_disconnect, receive)) as page.place:
                 await self.stock(scope, _replay(body, receive), page)
         except Gone:

@@ -114,8 +114,8 @@ class Entrance:
     async def enter(self, scope: Mapping[str, Any], kind: str, size: int = 0) -> None:
         """Wait until a request whose body was read may begin. A call of a known caller does not wait.
 
-        `size` is that of the body, 0 if it counts in an account already. Raises Gone if the client leaves before, and
-        if too many wait.
+        `size` is that of the body, as far as it is in no account. Raises Gone if the client leaves before, and if too
+        many wait.
         """
         if (connection := scope.get("extensions", {}).get(CONNECTION)) is None:
             return
@@ -147,7 +147,7 @@ class Entrance:
             line.remove(address, place)
             connection.line_up(None)
         if connection.transport.is_closing():
-            await asyncio.sleep(0)  # Then the connection is lost, and the server does not miss the answer.
+            connection.abandon()
             raise Gone
 
     def _passes(self, kind: str) -> bool:

@@ -84,8 +84,7 @@ class LeanHandler(ASGIHandler):
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
             body = await intake.read()
-            size = 0 if intake.weight else len(body)
-            await entrance.enter(scope, "health" if is_health(scope["path"]) else "calls", size)
+            await entrance.enter(scope, "health" if is_health(scope["path"]) else "calls", intake.uncounted)
             request: Any = Request(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
             request.departure = partial(wait_for_disconnect, receive)  # For views that wait.
@@ -124,14 +123,18 @@ async def _refuse(refusal: Refusal, scope: dict[str, Any], receive: Receive, sen
     await send_refusal(response, scope, receive, send)
 
 
-async def _owner_of(scope: dict[str, Any], required: bool) -> int:
-    """Authenticate a request by its head, and return its owner. Raises Refusal and Gone."""
+async def _owner_of(scope: dict[str, Any], required: bool, size: int) -> int:
+    """Authenticate a request by its head, and return its owner. Raises Refusal and Gone.
+
+    `size` is the bytes of the body that are in no account while the request of a stranger waits.
+    """
     if is_signed(scope["path"]):
         return STRANGERS
     request = Request(scope, BytesIO())
     evidence = evidence_in(request.META)
-    if required and (evidence is None or not is_cached(evidence)):
-        await entrance.enter(scope, "calls")
+    is_slow = required if evidence is None else not is_cached(evidence)  # A refusal, or a look-up.
+    if is_slow:
+        await entrance.enter(scope, "calls", size)
     try:
         recognition = await authenticate(evidence, partial(find_origin, request))
         if not admits(recognition.caller.networks, peer_of(request)):

@@ -14,17 +14,14 @@ from tasks_app.process.answering import LARGE_DIGITS, Answering
 from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, CUT, DROP, WHOLE
 from tasks_app.process.descriptors import max_connections
 from tasks_app.process.displacing import displace, waiting
+from tasks_app.process.head_limits import FIELD_BYTES, HEAD_BYTES, MAX_FIELDS, Refused, say_too_large
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
 from tasks_app.process.weights import weigh_head
 
-HEAD_BYTES = 32_768
-"""The limit for the head of a request, and again for its trailers."""
-FIELD_BYTES = 32
-"""Bytes that a field counts besides its name and value, as in RFC 9113, 6.5.2, so that empty fields are not free."""
 MAX_PIPELINE = 64
 """Requests that may wait on a connection for the answer of an earlier one."""
-MAX_PIPED = 262_144
+MAX_PIPED = 524_288
 """Bytes of memory that they may take. One read may bring dozens, with thousands of fields."""
 TINY_BYTES, MAX_TINY = 16, 1_024
 """The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
@@ -35,20 +32,10 @@ MAX_BEHIND = 4_096
 """Bytes behind a request that waits to begin (tasks_app/asgi/entrance.py). Thousands of strangers may wait so."""
 REQUEST = 2_000
 """Bytes of memory that a request takes besides its head and its body."""
-MAX_FIELDS = 128
-"""Fields of a head. Small ones take many times their bytes in memory."""
 RECEIVE_BUFFER = 32_768
 """Bytes of a connection that the kernel may hold before they are read. Linux doubles the number."""
 SPARE = 16
 """The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
-
-
-class Refused(Exception):
-    """Raised in a callback of the parser for a request that must not be read further. It ends the parsing."""
-
-    def __init__(self, status: HTTPStatus, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
 
 
 def count_connections() -> int:
@@ -122,9 +109,16 @@ class Connection(Answering):
     def line_up(self, place: "asyncio.Future[None] | None") -> None:
         """Note the place of its request in a line, or that it has begun."""
         self.place = place
-        if place is not None:
+        if place is not None and self.current is not None and self.current.more_body:
+            self.flow.pause_reading()  # What waits takes no further memory.
+        elif place is not None:
             self.flow.resume_reading()  # Otherwise the server would not notice that its client leaves.
         self._note_wait()
+
+    def abandon(self) -> None:
+        """Note that the request at work gets no answer, because its client leaves."""
+        if self.current is not None:
+            self.current.disconnected = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
@@ -193,7 +187,7 @@ class Connection(Answering):
             self.refuse(status, str(cause) if isinstance(cause, Refused) else "This is not a request of HTTP/1.1.")
             return
         if self.unreported > HEAD_BYTES:
-            self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
+            self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, say_too_large())
             return
         if self.early is not None:
             # The rest of the body may be long in coming. The application has a deadline for it.
@@ -233,7 +227,7 @@ class Connection(Answering):
         self.unreported = 0
         self.head += len(url)
         if self.head > HEAD_BYTES:
-            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, _too_large())
+            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, say_too_large())
         self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -241,7 +235,7 @@ class Connection(Answering):
         self.unreported = 0
         self.head += len(name) + len(value) + FIELD_BYTES
         if self.head > HEAD_BYTES:
-            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, say_too_large())
         if not self.reading_head:
             # A trailer. Proxies do not check trailers, and they must not count as headers (RFC 9110, 6.5.1).
             return
@@ -394,7 +388,3 @@ class Connection(Answering):
         if late and not self.pending:
             self.transport.close()
         self._set_timer()
-
-
-def _too_large() -> str:
-    return f"The head of a request, or its trailers, may have {HEAD_BYTES} bytes."

@@ -74,6 +74,10 @@ class Socket(WebSocketsSansIOProtocol):
         """Note the place of its handshake in a line, or that it has begun."""
         self.place = place
 
+    def abandon(self) -> None:
+        """Note that the handshake gets no answer, because its client leaves."""
+        self.handshake_complete = True
+
     @property
     def size(self) -> int:
         """The bytes of memory that its handshake takes."""
@@ -219,6 +223,8 @@ class Socket(WebSocketsSansIOProtocol):
 
     def _shut_down(self) -> None:
         self.stopping.set()
+        if not self.handshake_complete:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, LATE)  # uvicorn would answer with 500.
         super().shutdown()
 
     def _set_timer(self) -> None:

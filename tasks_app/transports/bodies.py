@@ -29,14 +29,17 @@ class Intake:
         receive: Receive,
         limit: int,
         seconds: float,
-        owner_of: Callable[[bool], Awaitable[int]],
+        owner_of: Callable[[bool, int], Awaitable[int]],
     ) -> None:
         self.scope, self.receive, self.limit, self.seconds = scope, receive, limit, seconds
         self.owner_of = owner_of
-        """Returns the owner. If the argument is true, it raises Refusal for a stranger."""
+        """Returns the owner. If the first argument is true, it raises Refusal for a stranger. The second is the bytes
+        that have arrived and are in no account yet."""
         self.owner: int | None = None
         self.weight = 0
         """Bytes in the account."""
+        self.arrived = 0
+        """Bytes that have arrived."""
 
     async def read(self) -> bytes:
         """Return the whole body. Raises Gone and Refusal.
@@ -49,10 +52,10 @@ class Intake:
         length = self._content_length()
         if length > self.limit:
             raise too_large()
+        if length > SMALL:
+            await self._weigh(length)  # Its wait, as of a stranger, takes nothing of the time for the body.
         try:
             async with asyncio.timeout(self.seconds):
-                if length > SMALL:
-                    await self._weigh(length)
                 return await self._pieces()
         except TimeoutError:
             raise Refusal(408, f"the body did not arrive within {self.seconds:g} s") from None
@@ -63,6 +66,7 @@ class Intake:
         if message["type"] == "http.disconnect":
             raise Gone
         body: bytes = message["body"]
+        self.arrived = len(body)
         if len(body) > self.limit:
             raise too_large()
         if len(body) > SMALL:
@@ -78,6 +82,7 @@ class Intake:
                 raise Gone
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
+            self.arrived = size
             if size > self.limit:
                 raise too_large()
             more = message.get("more_body", False)
@@ -94,7 +99,7 @@ class Intake:
     async def _weigh(self, size: int) -> None:
         """Set the bytes in the account. Raises Refusal."""
         if self.owner is None or (self.owner == STRANGERS and size > SMALL):
-            owner = await self.owner_of(size > SMALL)
+            owner = await self.owner_of(size > SMALL, self.uncounted)
             self.release()  # A caller who is recognised only now has not taken what strangers have.
             self.owner = owner
         try:
@@ -102,6 +107,11 @@ class Intake:
         except (RateLimited, Unavailable) as error:
             raise over_limit(error) from None
         self.weight = size
+
+    @property
+    def uncounted(self) -> int:
+        """The bytes that have arrived and are in no account."""
+        return max(0, self.arrived - self.weight)
 
     def take_weight(self) -> Holding | None:
         """Return the bytes in the account, which the taker gives back from then on."""
@@ -115,6 +125,6 @@ class Intake:
             self.weight = 0
 
 
-async def strangers(required: bool) -> int:
+async def strangers(required: bool, size: int) -> int:
     """Return the owner of bodies for which no key is required."""
     return STRANGERS

@@ -31,7 +31,13 @@ async def test_a_second_server_on_the_same_folder_is_refused(start: Start) -> No
     sentence = refusal(manage(node.folder, "run"))
     assert f"Another server (process {node.pid}) already uses {node.folder}." in sentence
     assert "DATA_DIR" in sentence
-    for content in ("", "0x1", "9" * 19, "999999999"):
+    for content in (
+        "",
+        "0x1",
+        f"{'9' * 19} {socket.gethostname()}",
+        f"999999999 {socket.gethostname()}",
+        f"{node.pid} elsewhere",
+    ):
         (node.folder / "lock").write_text(content)
         assert f"Another server already uses {node.folder}." in refusal(manage(node.folder, "run"))
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.process.connections import HEAD_BYTES, MAX_FIELDS, MAX_PIPELINE
+from tasks_app.process.connections import MAX_PIPELINE
+from tasks_app.process.head_limits import HEAD_BYTES, MAX_FIELDS
 from tests.conftest import SLACK, TIMES, Server
 from tests.support.sockets import head, received, status, wire
 

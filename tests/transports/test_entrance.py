@@ -31,6 +31,9 @@ class Wire(SimpleNamespace):
     def line_up(self, place: Any) -> None:
         self.place = place
 
+    def abandon(self) -> None:
+        self.is_left = True
+
 
 def scope(*, is_known: bool = False, size: int = 0, key: str = "", address: str = "") -> dict[str, Any]:
     transport = Mock()
@@ -166,6 +169,7 @@ async def test_a_connection_beyond_those_that_may_wait_is_closed(monkeypatch: py
     with pytest.raises(Gone):
         await entrance.enter(last, "calls")
     last["extensions"][CONNECTION].transport.abort.assert_called_once_with()
+    assert last["extensions"][CONNECTION].is_left
     await asyncio.gather(*requests)
     assert entrance.lines["calls"].size == 0
 

@@ -10,11 +10,15 @@ import httpx
 import pytest
 import uvloop
 
+from a2a.errors import InvalidKey
 from tasks_app.asgi import entrance as module
+from tasks_app.asgi import handler
 from tasks_app.asgi.application import Http, Sockets
 from tasks_app.asgi.handler import LeanHandler
-from tasks_app.process.connections import MAX_BEHIND, MAX_FIELDS, MAX_PIPELINE, REQUEST, Connection
+from tasks_app.callers.key_form import random_key
+from tasks_app.process.connections import MAX_BEHIND, MAX_PIPELINE, REQUEST, Connection
 from tasks_app.process.displacing import waiting
+from tasks_app.process.head_limits import MAX_FIELDS
 from tasks_app.process.server import ACCEPTS, Server
 from tasks_app.transports.call import SMALL
 from tests.conftest import Person
@@ -63,7 +67,95 @@ async def test_every_request_of_a_stranger_waits(
         writer.write(b"x" * size)
         line = await _line_with(1)
         writer.close()
-        await eventually(lambda: not line.waiting)
+        await eventually(lambda: module.entrance._begin_round_soon() or not line.waiting)
+
+
+@pytest.mark.parametrize("size", [100, SMALL + 1])
+async def test_a_credential_is_looked_up_behind_the_wait(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    looks: list[Any] = []
+
+    async def look_up(*evidence: Any) -> None:
+        looks.append(evidence)
+        raise InvalidKey
+
+    monkeypatch.setattr(handler, "authenticate", look_up)
+    async with no_round(monkeypatch) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(head("/jsonrpc", 2 * size, f"X-API-Key: {random_key()}") + b"x" * size)
+        line = await _line_with(1)
+        assert (looks, line.size > size) == ([], True), "the bytes that have arrived count"
+        writer.write(b"x" * size)
+        await asyncio.sleep(0.1)
+        (connection,) = (one for one in Connection.of_process if isinstance(one, Connection))
+        assert connection.current is not None
+        assert len(connection.current.body) <= size, "what waits takes no further memory"
+        module.entrance._begin_round_soon()
+        await eventually(lambda: len(looks) > 0)
+        for _ in range(2):
+            module.entrance._begin_round_soon()
+            await asyncio.sleep(0.1)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+        writer.close()
+
+
+async def test_the_wait_takes_no_time_of_the_body(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    settings.A2A_BODY_SECONDS = 0.2
+    async with no_round(monkeypatch) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(head("/jsonrpc", SMALL + 1, "X-API-Key: tdk_a-wrong-key"))
+        await _line_with(1)
+        await asyncio.sleep(0.5)
+        writer.write(b"x" * (SMALL + 1))
+        module.entrance._begin_round_soon()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
+        writer.close()
+
+
+async def test_a_handshake_that_waits_at_the_end_is_asked_to_come_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    async with serving() as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        writer.write(HANDSHAKE)
+        await _line_with(1, "handshakes")
+        server.should_exit = True
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 1\r\n" in answer
+        writer.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_client_that_closes_its_half_while_it_waits_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An answer of before that it has not read keeps the connection, though it is closing."""
+    lean = LeanHandler()
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4000000")]})
+        await send({"type": "http.response.body", "body": b"x" * 4_000_000})
+
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        await (large if scope["path"] == "/large" else lean)(scope, receive, send)
+
+    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
+    async with serving({"http": door}) as server:
+        loop = asyncio.get_running_loop()
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.setblocking(False)
+            await loop.sock_connect(client, ("127.0.0.1", port(server)))
+            await loop.sock_sendall(client, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n" + head("/jsonrpc", 2) + b"{}")
+            line = await _line_with(1)
+            (connection,) = (one for one in Connection.of_process if isinstance(one, Connection))
+            assert connection.transport.get_write_buffer_size()
+            client.shutdown(socket.SHUT_WR)
+            await eventually(connection.transport.is_closing)
+            await eventually(lambda: module.entrance._begin_round_soon() or not line.waiting)
+            await asyncio.sleep(0.1)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_requests_behind_one_that_waits_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:

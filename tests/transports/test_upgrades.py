@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import httptools
 import pytest
 
-from tasks_app.process.connections import HEAD_BYTES, MAX_PIPELINE, MAX_TINY
+from tasks_app.process.connections import MAX_PIPELINE, MAX_TINY
+from tasks_app.process.head_limits import HEAD_BYTES
 from tasks_app.process.upgrades import head_without_offer
 from tests.conftest import SLACK, TIMES, Server
 from tests.support.sockets import head, received, status, wire

@@ -19,6 +19,8 @@ from tasks_app.process import services
 from tasks_app.process.server import serve
 
 log = logging.getLogger(__name__)
+MOST_DIGITS = 20
+"""Digits of the number of a process. A file with more was written by something else."""
 _locks: list[IO[str]] = []
 """The locks of the database that this process has until it ends."""
 
@@ -93,17 +95,17 @@ def lock_folder(folder: Path) -> IO[str]:
         ) from None
     with contextlib.suppress(OSError):  # The disk may be full. The lock counts, and not what the file says.
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(f"{os.getpid()} {socket.gethostname()}")
         file.flush()
     return file
 
 
 def _name_process(file: IO[str]) -> str:
-    """Return the process that has the lock, in brackets; empty if the file names none that exists."""
+    """Return the process that has the lock, in brackets; empty if the file names none that exists on this machine."""
     file.seek(0)
-    number = file.read(20)
+    number, _, host = file.read(300).partition(" ")
     try:
-        if not (number.isascii() and number.isdecimal()):
+        if host != socket.gethostname() or not (number.isascii() and number.isdecimal() and len(number) < MOST_DIGITS):
             return ""
         os.kill(int(number), 0)
     except PermissionError:
