@@ -230,7 +230,7 @@ def test_the_body_of_a_key_from_another_network_is_not_its_owners(settings: Any)
     def owner_of(address: str, *, required: bool = False) -> int:
         headers = [(b"x-api-key", key.encode()), (b"x-forwarded-for", address.encode())]
         scope = {"type": "http", "method": "POST", "path": "/jsonrpc", "headers": headers, "client": ["127.0.0.1", 1]}
-        return asyncio.run(_owner_of(scope, required))
+        return asyncio.run(_owner_of(scope, required, 0))
 
     assert owner_of("198.51.100.7") == STRANGERS
     assert owner_of("203.0.113.7") == Principal.objects.get(name="worker").pk

@@ -142,7 +142,7 @@ def feed(*pieces: bytes, gone: bool = False) -> Callable[[], Awaitable[dict[str,
 def intake(
     receive: Any, owner: int = 7, *, declared: int | None = None, limit: int = 1_000_000, complete: bool = False
 ) -> Intake:
-    async def owner_of(must_be_known: bool) -> int:
+    async def owner_of(must_be_known: bool, uncounted: int) -> int:
         return owner
 
     headers = [] if declared is None else [(b"content-length", str(declared).encode())]
@@ -232,7 +232,7 @@ async def test_a_body_whose_caller_is_recognised_late_counts_as_that_callers_alo
     """Its address had too many wrong keys at first, or the database was away."""
     body = intake(feed(b"x" * 10_000, b"y" * 10_000, b"z" * 10_000))
 
-    async def owner_of(must_be_known: bool) -> int:
+    async def owner_of(must_be_known: bool, uncounted: int) -> int:
         return 7 if must_be_known else STRANGERS
 
     body.owner_of = owner_of
@@ -243,7 +243,7 @@ async def test_a_body_whose_caller_is_recognised_late_counts_as_that_callers_alo
 
 
 async def test_strangers_are_one_owner() -> None:
-    assert await strangers(True) == await strangers(False) == STRANGERS
+    assert await strangers(True, 0) == await strangers(False, 0) == STRANGERS
 
 
 @pytest.mark.parametrize(("size", "thread"), [(LARGE // 2, "MainThread"), (LARGE, "large")])

@@ -111,7 +111,7 @@ def test_a_large_body_with_a_key_from_another_network_counts_too(settings: Any) 
     statuses = []
     for _ in range(2):
         with pytest.raises(Refusal) as refused:
-            asyncio.run(_owner_of(scope, True))
+            asyncio.run(_owner_of(scope, True, 0))
         statuses.append(refused.value.status)
     assert statuses == [401, 429]
 
