@@ -8,6 +8,11 @@ QUIET = (
 )
 """Libraries whose warnings are logged, and nothing below. The OAuth libraries would log codes and tokens, those of AWS
 whole requests."""
+FILTERS = {
+    "log_throttle": "tasks_app.process.log_throttle.LogThrottle",
+    "broker_losses": "tasks_app.process.broker_losses.BrokerLosses",
+}
+"""The filters of records on their way to the log, in their order."""
 
 
 def logging_options(level: str, form: str) -> dict[str, Any]:
@@ -19,8 +24,8 @@ def logging_options(level: str, form: str) -> dict[str, Any]:
             "line": {"()": "tasks_app.masking.Line", "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s"},
             "json": {"()": "tasks_app.log_fields.JsonLine"},
         },
-        "filters": {"log_throttle": {"()": "tasks_app.process.log_throttle.LogThrottle"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form, "filters": ["log_throttle"]}},
+        "filters": {name: {"()": kind} for name, kind in FILTERS.items()},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form, "filters": list(FILTERS)}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             **{name: {"level": "WARNING"} for name in QUIET},

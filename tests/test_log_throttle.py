@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tasks_app.process import log_throttle
+from tasks_app.process.broker_losses import BrokerLosses
 from tasks_app.process.log_throttle import BURST, MAX_CHARACTERS, LogThrottle
 
 
@@ -46,3 +47,18 @@ def test_faults_of_ours_and_lines_of_others_always_pass() -> None:
         assert filtering.filter(line("uvicorn.error", logging.ERROR))
         assert filtering.filter(line("tasks_app.runner"))
     assert len(fault.getMessage()) > MAX_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "is_whole"),
+    [
+        ("celery.worker.loops", BrokenPipeError(32, "Broken pipe"), False),
+        ("kombu.connection", ConnectionResetError(104, "reset"), False),
+        ("celery.worker.loops", ValueError("of our own"), True),
+        ("tasks_app.jobs", BrokenPipeError(32, "Broken pipe"), True),
+    ],
+)
+def test_a_lost_broker_is_logged_without_a_traceback(name: str, error: Exception, is_whole: bool) -> None:
+    record = line(name, logging.ERROR, exc_info=(type(error), error, None))
+    assert BrokerLosses().filter(record)
+    assert (record.exc_info is not None) is is_whole

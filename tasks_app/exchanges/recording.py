@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tasks_app import counters
 from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import log_error
 from tasks_app.database.work import Work
 from tasks_app.exchanges.backlog import Backlog, Halves, size_of
 from tasks_app.exchanges.exchange import OpenExchange
@@ -167,9 +168,7 @@ class Recorder:
         self._count(-size)
         if error := future.exception():
             self.backlog.keep(record.pairs)
-            log.warning(
-                "%d exchanges wait, because the write lane did not take them", len(record.pairs), exc_info=error
-            )
+            log_error(log, error, "%d exchanges wait, because the write lane did not take them", len(record.pairs))
             if record.again:
                 self.offer_lock.release()
 
