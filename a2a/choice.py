@@ -14,6 +14,7 @@ from a2a.envelopes import AnyMember, BadMember, Envelope, Member
 from a2a.envelopes.bare import ENVELOPE, form
 from a2a.errors import Error, InvalidRequest, MethodNotFound, VersionNotSupported
 from a2a.language import Dialect, Language, Method, Route
+from a2a.mismatches import list_choices
 
 AnyLanguage = TypeVar("AnyLanguage", bound=Language)
 LISTED = "rpc.discover lists the methods"
@@ -224,8 +225,7 @@ def version_error(version: str, dialects: Sequence[Dialect]) -> VersionNotSuppor
     """
     echo = "".join(letter for letter in version[:32] if letter.isprintable())
     versions = list(dict.fromkeys(dialect.version for dialect in reversed(dialects)))
-    choice = " or ".join(filter(None, [", ".join(versions[:-1]), versions[-1]]))
-    detail = f"the A2A-Version must be {choice} here, not {echo}"
+    detail = f"the A2A-Version must be {list_choices(versions)} here, not {echo}"
     return VersionNotSupported(requestedVersion=echo, supportedVersions=",".join(versions), detail=detail)
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from a2a.literals import KEY, literals_at
@@ -82,5 +83,10 @@ def _alternatives(expected: str) -> str:
     types = [name for name in expected.split(" | ") if name != "null"] or ["null"]
     if "float" in types and "int" in types:
         types.remove("int")
-    *others, last = [KINDS.get(name, name) for name in types]
+    return list_choices([KINDS.get(name, name) for name in types])
+
+
+def list_choices(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: "a, b or c"."""
+    *others, last = names
     return f"{', '.join(others)} or {last}" if others else last

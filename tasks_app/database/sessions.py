@@ -34,8 +34,8 @@ _local = threading.local()
 
 
 class FileGone(OperationalError):
-    """Raised in place of work in a file of SQLite that was removed or replaced while the process had it open. Nobody
-    would find that work again."""
+    """Raised in place of work in a file of SQLite that was removed or replaced while the process had it open. The work
+    would be lost with the process."""
 
 
 def sqlstate(error: BaseException) -> str:

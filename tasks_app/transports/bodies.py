@@ -75,19 +75,18 @@ class Intake:
 
     async def _pieces(self) -> bytes:
         pieces: list[bytes] = []
-        size, more = 0, True
+        more = True
         while more:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Gone
             pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-            self.arrived = size
-            if size > self.limit:
+            self.arrived += len(pieces[-1])
+            if self.arrived > self.limit:
                 raise too_large()
             more = message.get("more_body", False)
-            if size > self.weight and (more or size > SMALL):
-                await self._weigh(size)
+            if self.uncounted and (more or self.arrived > SMALL):
+                await self._weigh(self.arrived)
         return b"".join(pieces)
 
     def _content_length(self) -> int:
