@@ -7,12 +7,15 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 
+from msgspec import Struct
+
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errands import insist
 from tasks_app.database.rows import KeyRow
 from tasks_app.event_log import ORPHAN_AFTER, ChargeDrawn, EndAdvance, FindKeyLast, KeyTarget, Lend, Release, late_cost
 from tasks_app.ids import uuid7
 from tasks_app.limits.budgets import Charge
+from tasks_app.operations.operation import Await
 
 log = logging.getLogger(__name__)
 SECONDS = 1.0
@@ -100,6 +103,18 @@ class Advance:
         return Charge(task_id=self.id, budgets=self.budgets, least=0, most=0)
 
 
+class Wish(Struct, eq=False):
+    """The latest question for an advance of a set of budgets."""
+
+    since: float
+    """Its time, on the monotonic clock."""
+    answer: "asyncio.Future[None]"
+    """Done when there is an answer, whatever it is."""
+    is_awaited: bool
+    """Whether calls wait for the answer. After a refusal none does, because the next one is often a refusal, too."""
+    is_granted: bool = False
+
+
 class Advances:
     """The advances of this process. They belong to the loop of the doors: a call elsewhere has none."""
 
@@ -107,8 +122,22 @@ class Advances:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.current: dict[tuple[int, ...], Advance] = {}
         """The advance of each set of budgets."""
-        self.wishes: dict[tuple[int, ...], float] = {}
-        """The time of the last wish for each set of budgets."""
+        self.wishes: dict[tuple[int, ...], Wish] = {}
+        """The latest wish for each set of budgets."""
+
+    async def find(self, charge: Charge) -> Advance | None:
+        """Return the advance that pays for a call, or None. An operation awaits it.
+
+        A call that comes while one is asked for waits for it. A reservation of its own would take as long, and would
+        keep the row of the budget from all others.
+        """
+        if (advance := self.take(charge)) is not None:
+            return advance
+        wish = self.wishes.get(charge.budgets)
+        if wish is None or not wish.is_awaited or wish.answer.done():
+            return None
+        await Await(lambda: asyncio.wait({wish.answer}, timeout=SECONDS))
+        return self.take(charge)
 
     def take(self, charge: Charge) -> Advance | None:
         """Return the advance that pays for a call; None if there is none, and then there may be one for later calls."""
@@ -121,8 +150,9 @@ class Advances:
             self.loop = loop
         now = monotonic()
         advance = self.current.get(charge.budgets)
-        if now - self.wishes.get(charge.budgets, 0.0) > SECONDS / 2:
-            self._ask(charge, now)
+        wish = self.wishes.get(charge.budgets)
+        if wish is None or now - wish.since > SECONDS / 2:
+            self._ask(charge, now, is_awaited=wish is None or wish.is_granted)
         if advance is None or now >= advance.ends or advance.left < charge.most:
             return None
         advance.left -= charge.most
@@ -135,31 +165,37 @@ class Advances:
         for advance in former.values():
             advance.end()
 
-    def _ask(self, charge: Charge, now: float) -> None:
+    def _ask(self, charge: Charge, now: float, *, is_awaited: bool) -> None:
         if len(self.wishes) >= MAX_WISHES:
             self.wishes.clear()
-        self.wishes[charge.budgets] = now
-        wish = Charge(task_id=uuid7(), budgets=charge.budgets, least=CALLS * max(charge.most, 1), most=0)
+        loop = asyncio.get_running_loop()
+        wish = self.wishes[charge.budgets] = Wish(now, loop.create_future(), is_awaited)
+        least = Charge(task_id=uuid7(), budgets=charge.budgets, least=CALLS * max(charge.most, 1), most=0)
         future: Future[int] = Future()
-        future.add_done_callback(partial(self._hand_over, asyncio.get_running_loop(), wish, now))
-        bridge.put(Lend(charge=wish), future)
+        future.add_done_callback(partial(self._hand_over, loop, least, wish))
+        bridge.put(Lend(charge=least), future)
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop, charge: Charge, since: float, future: "Future[int]") -> None:
-        """Hand the amount that was lent to the loop, from the thread of the lane."""
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, charge: Charge, wish: Wish, future: "Future[int]") -> None:
+        """Hand the answer to a wish to the loop, from the thread of the lane."""
+        advance = None
         if (error := future.exception()) is not None:
             log.info("no advance of budgets %s: %s", charge.budgets, error)
         elif isinstance(amount := future.result(), int) and amount:
-            advance = Advance(loop, charge, amount, since)
-            try:
-                loop.call_soon_threadsafe(self._begin, loop, advance)
-            except RuntimeError:
-                advance.end()  # Its loop has ended.
+            advance = Advance(loop, charge, amount, wish.since)
+        try:
+            loop.call_soon_threadsafe(self._answer, loop, wish, advance)
+        except RuntimeError:  # The loop has ended.
+            if advance is not None:
+                advance.end()
 
-    def _begin(self, loop: asyncio.AbstractEventLoop, advance: Advance) -> None:
-        if former := self.current.get(advance.budgets):
-            former.end()
-        self.current[advance.budgets] = advance
-        loop.call_later(SECONDS, self._end, advance)
+    def _answer(self, loop: asyncio.AbstractEventLoop, wish: Wish, advance: Advance | None) -> None:
+        if advance is not None:
+            wish.is_granted = True
+            if former := self.current.get(advance.budgets):
+                former.end()
+            self.current[advance.budgets] = advance
+            loop.call_later(SECONDS, self._end, advance)
+        wish.answer.set_result(None)
 
     def _end(self, advance: Advance) -> None:
         if self.current.get(advance.budgets) is advance:

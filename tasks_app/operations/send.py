@@ -113,7 +113,7 @@ async def _begin(plan: Plan) -> Answer | KeyTarget:
 
 async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | KeyTarget:
     """Reserve money for a quick agent, and run it. Whatever happens before its task is stored gives the money back."""
-    if (advance := advances.take(reservation)) is not None:
+    if (advance := await advances.find(reservation)) is not None:
         return await _run_with_advance(plan, reservation, advance)
     try:
         plan.share = await Reserve(charge=reservation)

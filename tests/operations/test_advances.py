@@ -1,7 +1,8 @@
 """Advances on stored budgets: what they save, what they hold, and what becomes of them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -90,15 +91,78 @@ def test_calls_that_draw_on_an_advance_reserve_nothing_themselves(
             kind, "do_many", classmethod(lambda cls, items, do=do: groups.append(cls) or do(cls, items))
         )
     send_all(owner, "0.5", "0.125 reply", "1")
-    assert groups == [Reserve, CreateSettled], "those of the first call"
+    assert groups == []
     for budget in budgets:
         (row,) = Reservation.objects.filter(budget=budget)
-        assert amounts(budget) == (row.amount / MICRO, 0.25), "only the first call has changed the budget"
+        assert amounts(budget) == (row.amount / MICRO, 0), "no call has changed the budget"
         assert row.amount > 50 * MICRO
-        assert drawn(budget) == 1.625, "the costs of the others are stored with their tasks"
+        assert drawn(budget) == 1.875, "their costs are stored with their tasks"
     end()
     assert not DrawnCost.objects.exists()
     assert [amounts(budget) for budget in budgets] == [(0, 1.875)] * len(budgets)
+
+
+@pytest.fixture
+def wishes(monkeypatch: pytest.MonkeyPatch) -> "list[Future[int]]":
+    """Keep the questions for advances from the database, and collect the futures of their answers."""
+    futures, put = list["Future[int]"](), bridge.put
+
+    def keep(item: Any, future: Any = None) -> None:
+        if isinstance(item, Lend):
+            futures.append(future)
+        else:
+            put(item, future)
+
+    monkeypatch.setattr(bridge, "put", keep)
+    return futures
+
+
+async def _send_three(
+    person: Person, wishes: "list[Future[int]]", answer: "Callable[[Future[int]], None]"
+) -> list[bool]:
+    """Send three messages at once, and answer the wish of the first. Return whether each had ended before."""
+    calls = [asyncio.create_task(_send(person, message("0.5"))) for _ in range(3)]
+    while not wishes:  # noqa: ASYNC110  # it is a list
+        await asyncio.sleep(0)
+    await asyncio.wait(calls, timeout=0.5)
+    had_ended = [call.done() for call in calls]
+    (wish,) = wishes
+    answer(wish)
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*calls)
+    return had_ended
+
+
+def test_calls_that_come_while_an_advance_is_asked_for_wait_for_it(owner: Person, wishes: "list[Future[int]]") -> None:
+    budget = limit(owner, 1000)
+    ended = async_to_sync(_send_three)(owner, wishes, lambda wish: wish.set_result(62 * MICRO))
+    assert ended == [False] * 3
+    (advance,) = advances.current.values()
+    assert advance.left == 59 * MICRO
+    assert (drawn(budget), amounts(budget)) == (1.5, (0, 0)), "all three have drawn on it"
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["too little is left", "the database is away"])
+def test_calls_without_an_advance_reserve_for_themselves_and_wait_for_no_second_one(
+    owner: Person, wishes: "list[Future[int]]", is_away: bool
+) -> None:
+    budget = limit(owner, 1000)
+
+    def refuse(wish: "Future[int]") -> None:
+        if is_away:
+            wish.set_exception(OperationalError("the database is away"))
+        else:
+            wish.set_result(0)
+
+    async def act() -> None:
+        assert await _send_three(owner, wishes, refuse) == [False] * 3
+        wishes.clear()
+        (wish,) = advances.wishes.values()
+        wish.since -= PATIENCE  # It is time for the next one.
+        assert await _send_three(owner, wishes, lambda wish: None) == [True] * 3
+
+    async_to_sync(act)()
+    assert (amounts(budget), drawn(budget)) == ((0, 3), 0)
 
 
 def test_a_task_that_waits_for_an_answer_takes_its_reservation_out_of_the_advance(owner: Person) -> None:
@@ -205,7 +269,7 @@ def test_calls_that_cost_more_than_their_maximum_use_their_advance_up(owner: Per
     send_all(owner, *["30"] * 4)
     (advance,) = advances.current.values()
     lent = Reservation.objects.get().amount
-    assert lent - advance.left == 90 * MICRO, "the fourth has reserved for itself"
+    assert lent - advance.left == 91 * MICRO, "the first has taken its maximum, and the last has reserved for itself"
     end()
     until(lambda: amounts(budget) == (0, 120.25), "all are charged")
 
@@ -296,11 +360,10 @@ def test_a_call_whose_database_goes_away_with_its_commit_is_charged_once(
             raise OperationalError("the database is away")
         return find(cls, items)
 
-    monkeypatch.setattr(CreateAdvanced, "do_many", classmethod(commit))
-    monkeypatch.setattr(FindKeyLast, "do_many", classmethod(look))
-
     async def act() -> None:
         await _get_advance(owner)
+        monkeypatch.setattr(CreateAdvanced, "do_many", classmethod(commit))
+        monkeypatch.setattr(FindKeyLast, "do_many", classmethod(look))
         (advance,) = advances.current.values()
         with pytest.raises(OperationalError):
             await _send(owner, message(text))
