@@ -321,6 +321,10 @@ class Connection(Answering):
 
     # ------------------------------------------------------------------ what is answered
 
+    def refuse(self, status: HTTPStatus, detail: str) -> None:
+        self.head_since = None  # No head is awaited any more, however long the answer before it takes.
+        super().refuse(status, detail)
+
     def drop(self) -> None:
         self._allow_reading()
         self.head_since = None

@@ -181,6 +181,24 @@ def test_a_client_that_asks_first_may_put_white_space_behind_it(server: Server) 
         assert answer(connection)[0] == 200
 
 
+def test_a_length_in_characters_is_answered_with_the_fault(server: Server) -> None:
+    """A common fault of clients: the length is that of the text, and the body has more bytes."""
+    text = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"äöü"}}'
+    with raw(server) as connection:
+        connection.sendall(head(server, f"Content-Length: {len(text)}") + text.encode())
+        status, body = answer(connection)
+    assert (status, body["error"]["code"]) == (200, -32700)
+    assert "unexpected end of data" in body["error"]["message"]
+
+
+def test_bytes_behind_a_request_do_not_cost_its_answer(server: Server) -> None:
+    body = call("ListTasks", {"pageSize": 1})
+    with raw(server) as connection:
+        connection.sendall(head(server, f"Content-Length: {len(body)}") + body + b"\x00 no request\r\n\r\n")
+        status, found = answer(connection)
+    assert (status, list(found)) == (200, ["jsonrpc", "id", "result"]), found
+
+
 def test_too_large_a_body_is_refused_at_its_announcement(server: Server) -> None:
     with raw(server) as connection:
         connection.sendall(head(server, f"Content-Length: {LIMIT + 1}"))
