@@ -266,7 +266,9 @@ class MemoryCalls:
 
 
 def message_of(message: str | Message, task_id: str | None = None, context_id: str | None = None) -> Message:
-    """Return a message of the caller with an id, which is the same in all attempts to send it."""
+    """Return a message of the caller with an id, which is the same in all attempts to send it. Raises TypeError."""
+    if not isinstance(message, str | Message):
+        raise TypeError(f"a message must be a text or a Message of a2a.types, not {type(message).__name__}")
     if isinstance(message, str):
         message = Message(message_id=str(uuid4()), role=Role.USER, parts=(Part(text=message),))
     return replace(message, task_id=task_id or message.task_id, context_id=context_id or message.context_id)
