@@ -4,7 +4,7 @@ The routes are data of the languages. A result is the whole answer, and an error
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     variables: dict[str, str]
 
 
-def find(routes: Iterable[Route], verb: str, path: str) -> Place:
+def find(routes: Collection[Route], verb: str, path: str) -> Place:
     """Return the route of a verb and a path. Raises MethodNotFound and NoSuchVerb."""
     places = [(route, match) for route in routes if (match := _pattern(route.path).fullmatch(path))]
     if not places:
@@ -49,7 +49,15 @@ def find(routes: Iterable[Route], verb: str, path: str) -> Place:
     for route, match in here:
         if route.verb == verb:
             return Place(route, match.groupdict())
+    if actions := _actions(routes, here[0][0].path, path):
+        raise MethodNotFound(detail=f"there is nothing at this path; behind the id it may have {actions}")
     raise NoSuchVerb(verb, ", ".join(sorted({route.verb for route, _ in here})))
+
+
+def _actions(routes: Collection[Route], template: str, path: str) -> str:
+    """Return the actions of a path that ends with another one, such as `:stop`, which its template takes for an id."""
+    actions = {route.path.removeprefix(template) for route in routes if route.path.startswith(f"{template}:")}
+    return " or ".join(sorted(actions)) if ":" in path.rpartition("/")[2] else ""
 
 
 _VARIABLE = re.compile(r"\{(\w+)\}")

@@ -121,6 +121,15 @@ def test_a_wrong_verb_is_told_the_right_ones(verb: str, path: str, allowed: str)
         assert len(str(told.value)) < 60
 
 
+@pytest.mark.parametrize("action", [":stop", ":resubscribe", ":", ":Cancel"])
+def test_an_unknown_action_of_a_task_is_told_the_ones_there_are(action: str) -> None:
+    for family in (REST, OLD_REST):
+        with pytest.raises(MethodNotFound) as told:
+            find(family, "POST", f"/tasks/t-1{action}")
+        assert told.value.facts["detail"].endswith("behind the id it may have :cancel or :subscribe")
+        assert of("GET", f"/tasks/t-1{action}", family) == of("GET", "/tasks/t-1", family)
+
+
 def test_an_empty_id_is_an_id_that_the_decoder_refuses() -> None:
     for path in ("/tasks/", "/tasks/:cancel", "/tasks//pushNotificationConfigs"):
         found = find(REST, "POST" if "cancel" in path else "GET", path)
