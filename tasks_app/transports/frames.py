@@ -40,8 +40,9 @@ def adapt(call: Call, member: AnyMember) -> Call:
         raise InvalidRequest(detail=f"{PARAMETERS} must not name a parameter twice, whatever its case")
     after = parameters.pop(AFTER.lower(), None)
     if after is not None and not (type(after) is int and 0 <= after <= MAX_SEQ):
+        kind = "; it is a string" if isinstance(after, str) else ""
         raise InvalidRequest(
-            detail=f"{PARAMETERS}.{AFTER} must be a whole number, that of the last event you have seen"
+            detail=f"{PARAMETERS}.{AFTER} must be a whole number, that of the last event you have seen{kind}"
         )
     if wrong := next((name for name, parameter in parameters.items() if not isinstance(parameter, str)), None):
         raise InvalidRequest(detail=f"{PARAMETERS}.{wrong[:64]} must be a string")

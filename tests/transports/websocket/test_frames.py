@@ -64,6 +64,14 @@ async def test_a_bad_frame_is_refused_and_the_next_one_answered(server: Server, 
         assert (await next_frame(client))["id"] == "next"
 
 
+async def test_a_number_in_quotes_is_called_a_string(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(call(1, "GetTask", {"id": "t"}, afterSequence="7"))
+        assert (await next_frame(client))["error"]["message"].endswith("event you have seen; it is a string")
+        await client.send(call(2, "GetTask", {"id": "t"}, afterSequence=-1))
+        assert (await next_frame(client))["error"]["message"].endswith("event you have seen")
+
+
 @pytest.mark.requirement("ACP-16")
 async def test_calls_and_streams_share_one_socket(server: Server) -> None:
     async with dialled(server.url, **bearer(server.owner)) as client:
