@@ -99,7 +99,7 @@ def change(
 def rotate(client: OAuthClient, operator: Operator, overlap: timedelta) -> str:
     """Give the client a new secret, and return it. The former one is valid for the time of the overlap.
 
-    Raises ValueError for a client without a secret, and for one that was revoked.
+    Raises ValueError for a client without a secret, for one that was revoked, and for an overlap during another one.
     """
     if client.client_type == PUBLIC:
         raise ValueError("a public client has no secret")
@@ -108,7 +108,14 @@ def rotate(client: OAuthClient, operator: Operator, overlap: timedelta) -> str:
         row = OAuthClient.objects.select_for_update().get(pk=client.pk)
         if row.revoked_at:  # Another operator may have revoked it since it was read.
             raise ValueError("the client was revoked")
-        row.digest, row.former_digest, row.former_until = digests(secret)[0], row.digest, clock.now() + overlap
+        now = clock.now()
+        # A row has room for two secrets. A form that is submitted twice would end the one that programs still use.
+        if overlap and row.former_until and row.former_until > now:
+            raise ValueError(
+                f"a former secret is valid until {row.former_until:%Y-%m-%d %H:%M} UTC, and another rotation would end "
+                "it: wait until then, or rotate with an overlap of 0 hours, which ends both secrets at once"
+            )
+        row.digest, row.former_digest, row.former_until = digests(secret)[0], row.digest, now + overlap
         row.save(update_fields=["digest", "former_digest", "former_until"])
         record_acts(operator, "rotate", Change(row, {}, {"former_until": row.former_until}))
     client.refresh_from_db()

@@ -48,6 +48,20 @@ def test_a_secret_is_stored_as_its_digest_and_rotates_with_an_overlap(hand: Hand
 
 @pytest.mark.storage
 @pytest.mark.django_db
+def test_a_rotation_that_is_sent_twice_ends_no_secret_in_use(hand: Hand) -> None:
+    client, first = clients.add(new(), BY)
+    second = clients.rotate(client, BY, timedelta(hours=1))
+    with pytest.raises(ValueError, match="a former secret is valid until"):
+        clients.rotate(client, BY, timedelta(hours=24))
+    assert client.digests(hand()) == [digests(second)[0], digests(first)[0]]
+    hand.on(hours=1)
+    third = clients.rotate(client, BY, timedelta(hours=1))
+    assert client.digests(hand()) == [digests(third)[0], digests(second)[0]]
+    assert Act.objects.filter(verb="rotate").count() == 2
+
+
+@pytest.mark.storage
+@pytest.mark.django_db
 def test_a_client_is_disabled_enabled_and_revoked_once_each() -> None:
     client, _ = clients.add(new(), BY)
     assert [clients.enable(client, BY), clients.disable(client, BY), clients.disable(client, BY)] == [
