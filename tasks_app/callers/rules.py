@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from a2a.options import NAME, NAME_WORDS
 from a2a.workflows import PHASES
 from tasks_app.callers.wrong_values import WrongValue
 from tasks_app.models import Principal
@@ -59,6 +60,9 @@ def check_pattern(kind: Kind, pattern: str) -> None:
         raise WrongValue(
             "pattern", f"a pattern is a name, or the beginning of names and one asterisk at its end: {pattern!r}"
         )
+    # A rule that denies `story,echo` would deny neither agent, and nothing would say so.
+    if kind == "agent" and pattern != "*" and not NAME.fullmatch(pattern.removesuffix("*")):
+        raise WrongValue("pattern", f"no agent can be called {pattern!r}: a name has {NAME_WORDS}, one at a time")
     if kind == "phase" and not any(Rule(True, kind, pattern).matches(phase) for phase in PHASES):
         raise WrongValue("pattern", f"no phase matches {pattern!r}: the phases are {', '.join(PHASES)}")
 

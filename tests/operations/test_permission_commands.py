@@ -72,6 +72,8 @@ def test_spaces_around_a_pattern_do_not_count(owner: Person) -> None:
         (("allow", "nobody", "agent", "x", "--tenant", "home"), "The tenant 'home' has no principal 'nobody'"),
         (("allow", "owner", "agent", "a*b", "--tenant", "home"), "one asterisk at its end"),
         (("allow", "owner", "tool", "x", "--tenant", "home"), "invalid choice: 'tool'"),
+        (("deny", "owner", "agent", "story,echo", "--tenant", "home"), "No agent can be called 'story,echo'"),
+        (("deny", "owner", "agent", "Report-*", "--tenant", "home"), "No agent can be called 'Report-"),
         (("deny", "owner", "phase", "deploy", "--tenant", "home"), "phases are specification, pseudocode, archi"),
         (("deny", "owner", "phase", "build-*", "--tenant", "home"), "No phase matches 'build-\\*'"),
         (("remove", "77"), "no permission with the id 77"),
@@ -112,6 +114,7 @@ def test_the_admin_adds_and_removes(admin: Client, owner: Person) -> None:
     [
         ({"pattern": "x"}, "Choose a principal, or a tenant"),
         ({"pattern": "a*b", "tenant": "1"}, "one asterisk at its end"),
+        ({"pattern": "story,echo", "tenant": "1"}, "no agent can be called"),
         ({"pattern": "deploy", "kind": "phase", "tenant": "1"}, "no phase matches"),
         ({"pattern": "x", "kind": "tool"}, "tool is not one of the available choices"),
     ],
