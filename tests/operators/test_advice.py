@@ -41,6 +41,14 @@ def test_no_role_is_advised_where_none_would_help() -> None:
         assert ROLE not in problem["advice"], problem
 
 
+def test_no_tenant_is_advised_where_only_a_reach_of_all_would_help(olga: Principal) -> None:
+    one = program(ADMINISTRATOR, reach=NamedReach(tenants=[olga.tenant.name]))
+    account = {"issuer": "certificate", "subject": "dns:robot.example.com", "principal": "olga"}
+    problem = one.post("accounts/", tenant=olga.tenant.name, **account).json()
+    assert (problem["status"], "who sees every tenant" in problem["detail"]) == (403, True)
+    assert "--tenant" not in problem["advice"], problem
+
+
 @pytest.mark.parametrize(
     ("words", "path", "values"),
     [

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import OutOfReach, check_done, refuse_body, refuse_by
+from tasks_app.api.problems import check_done, refuse_body, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
@@ -71,7 +71,7 @@ class Accounts(Resource):
         self.check_scopes(values["scopes"])
         try:
             if not accounts.may_register(self.request.user, values["issuer"]):
-                raise OutOfReach(f"{accounts.NOT_YOURS}.")
+                raise PermissionDenied(f"{accounts.NOT_YOURS}.")
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
         except ImproperlyConfigured as error:
             raise ValidationError(sentence_of(error)) from None
