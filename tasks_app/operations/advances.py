@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from time import monotonic
 
@@ -70,9 +69,16 @@ class Advance:
         self._give_back()
 
     def leave_elsewhere(self, spent: int) -> None:
-        """Note the end of a call on any thread."""
-        with suppress(RuntimeError):  # The loop has ended. The advance is given back as one of a dead process.
+        """Note the end of a call on any thread.
+
+        Once the loop has ended, the advance is given back as one of a dead process. That charges only what is stored
+        with tasks, so the cost of a call that has stored none is charged at once.
+        """
+        try:
             self.loop.call_soon_threadsafe(self.leave, spent)
+        except RuntimeError:
+            if spent:
+                insist(late_cost(self.id, spent, self.budgets))
 
     def leave_in_doubt(self, key: KeyRow, spent: int) -> None:
         """Note the end of a call that may or may not have stored its task or reply under the key. Any thread may call

@@ -291,6 +291,18 @@ def test_a_process_that_stops_gives_its_advance_back(owner: Person) -> None:
     assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
 
 
+def test_a_call_that_ends_after_its_loop_is_charged(owner: Person) -> None:
+    """The process stops while the database is away, and finds out only then that the call has stored no task."""
+    budget = limit(owner, 1000)
+    send_all(owner)
+    (advance,) = advances.current.values()
+    assert advance.loop.is_closed()
+    advance.leave_elsewhere(MICRO)
+    until(lambda: amounts(budget)[1] == 1, "its cost is charged")
+    end()
+    assert amounts(budget) == (0, 1.25), "once, beside that of the call before"
+
+
 def test_a_call_beyond_its_advance_reserves_for_itself(owner: Person) -> None:
     budget = limit(owner, 300)
     send_all(owner, *["0.5"] * 25)
