@@ -33,6 +33,7 @@ from tasks_app.process.lingering import MAX_BYTES, MAX_SECONDS, PAUSE
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.headers import protect
+from tasks_app.transports.heads import meta_of
 from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, over_limit, refuse_call
 from tasks_app.transports.http_requests import Request
 from tasks_app.transports.keys import authenticate, is_cached
@@ -130,11 +131,11 @@ async def _owner_of(scope: dict[str, Any], required: bool, size: int) -> int:
     """
     if is_signed(scope["path"]):
         return STRANGERS
-    request = Request(scope, BytesIO())
-    evidence = evidence_in(request.META)
+    evidence = evidence_in(meta_of(scope))
     is_slow = required if evidence is None else not is_cached(evidence)  # A refusal, or a look-up.
     if is_slow:
         await entrance.enter(scope, "calls", size)
+    request = Request(scope, BytesIO())  # Behind the wait, during which its headers would take memory.
     try:
         recognition = await authenticate(evidence, partial(find_origin, request))
         if not admits(recognition.caller.networks, peer_of(request)):

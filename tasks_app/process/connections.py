@@ -140,6 +140,8 @@ class Connection(Answering):
             return
         self._release()
         super().handle_websocket_upgrade()
+        # It refers to this object, which keeps the head. uvicorn does the same when a connection is lost.
+        self.parser = None  # type: ignore[assignment]
 
     def _release(self) -> None:
         """End all that keeps this object alive: it has no connection any more, which is lost or of another protocol."""

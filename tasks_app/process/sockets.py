@@ -28,6 +28,8 @@ thousands of tiny ones, which take thirty times as much memory as they have byte
 EARLY = "A client must wait for the answer to its handshake before it sends more (RFC 6455, 4.1)."
 NO_HANDSHAKE = "This is not a handshake of WebSocket (RFC 6455, 4.1)."
 LATE = "The handshake could not be answered in time. Come again soon."
+COPIES = 3
+"""The number of times that a handshake is in memory while it waits."""
 BETWEEN = "at_eof"
 """The innermost generator of the parser of websockets while it waits for the first byte of a frame."""
 INVALID_DATA, POLICY, TRY_AGAIN = 1007, 1008, 1013
@@ -80,16 +82,27 @@ class Socket(WebSocketsSansIOProtocol):
 
     @property
     def size(self) -> int:
-        """The bytes of memory that its handshake takes."""
-        return weigh_head(self.scope["headers"])
+        """The bytes of memory that its handshake takes: two parsers keep its head, and so does the application."""
+        return COPIES * weigh_head(self.scope["headers"])
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if self.close_sent:
             waiting.pop(self, None)  # uvicorn has refused the handshake.
+            if self.conn.handshake_exc is not None:
+                self.conn.handshake_exc.__traceback__ = (
+                    None  # Its frames refer to this object, and to the error itself.
+                )
         if self.handshake_initiated and not self.close_sent:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[SOCKET] = self
+
+    async def run_asgi(self) -> None:
+        try:
+            await super().run_asgi()
+        finally:
+            # Break the reference cycle, so that the connection is freed once it is lost. Its handshake may be large.
+            self.scope["extensions"].clear()
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer the handshake with an error of HTTP, and close."""
