@@ -56,6 +56,7 @@ def test_faults_of_ours_and_lines_of_others_always_pass() -> None:
         ("kombu.connection", ConnectionResetError(104, "reset"), False),
         ("celery.worker.loops", ValueError("of our own"), True),
         ("tasks_app.jobs", BrokenPipeError(32, "Broken pipe"), True),
+        ("celery.app.trace", OSError(24, "Too many open files"), True),
     ],
 )
 def test_a_lost_broker_is_logged_without_a_traceback(name: str, error: Exception, is_whole: bool) -> None:

@@ -2,8 +2,9 @@
 
 import logging
 
-LOGGERS = ("celery.", "kombu")
-"""The beginnings of the names of their loggers."""
+LOGGERS = ("celery.worker.", "kombu")
+"""The beginnings of the names of their loggers. That of the faults of jobs, celery.app.trace, is none of them: their
+tracebacks are of our own code."""
 
 
 class BrokerLosses(logging.Filter):
