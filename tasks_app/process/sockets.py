@@ -90,9 +90,8 @@ class Socket(WebSocketsSansIOProtocol):
         if self.close_sent:
             waiting.pop(self, None)  # uvicorn has refused the handshake.
             if self.conn.handshake_exc is not None:
-                self.conn.handshake_exc.__traceback__ = (
-                    None  # Its frames refer to this object, and to the error itself.
-                )
+                # Its frames refer to this object, and to the error itself.
+                self.conn.handshake_exc.__traceback__ = None
         if self.handshake_initiated and not self.close_sent:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[SOCKET] = self
