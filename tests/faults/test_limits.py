@@ -172,6 +172,19 @@ async def test_a_lease_that_ends_goes_back(settings: Any, address: str, monkeypa
         assert answers.count(True) == 159
 
 
+async def test_a_bucket_that_fills_leaves_no_room_where_tokens_are_lent(
+    settings: Any, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (banks, purses):
+        monkeypatch.setattr(module, "LEASE_SECONDS", 60.0)
+    async with places(2, Rate(60_000_000, 160), settings, address) as (one, other):
+        assert await one.take()
+        assert await other.take()  # The bucket is full again, but for what the first one has on lease.
+        lent = one.purse.tokens + other.purse.tokens
+        assert lent >= 16
+        assert other.purse.level + lent <= 160, "so both together cannot spend more than the bucket"
+
+
 async def test_a_caller_that_leaves_while_it_waits_costs_nothing(settings: Any, address: str) -> None:
     async with places(1, Rate(1, 10), settings, address) as (place,):
         leaving = asyncio.ensure_future(place.take())

@@ -48,6 +48,7 @@ HOSTILE: dict[str, Callable[[LocalIssuer], str]] = {
     "an algorithm that the issuer does not use": lambda i: i.token(algorithm="RS512"),
     "an unknown critical extension": lambda i: i.token(header={"crit": ["exp2"], "exp2": 1}),
     "a detached payload": lambda i: with_parts(i, {"alg": "RS256", "kid": "rsa-1", "b64": False}, b"x" * 256),
+    "claims that a header calls compressed": lambda i: i.token(header={"zip": "DEF"}),
     "an unknown key": lambda i: i.token(header={"kid": "other"}),
     "no name of a key": lambda i: i.token(header={"kid": ...}),
     "a number as the name of a key": lambda i: with_parts(i, {"alg": "RS256", "kid": 7}, b"x" * 256),
