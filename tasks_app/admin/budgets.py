@@ -94,7 +94,7 @@ class BudgetAdmin(ReadOnly[Budget]):
     def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
         """Set the budget by the function that the command calls, which records the act."""
         if not reach.may_write(request.user, obj.tenant.name):
-            raise PermissionDenied(f"The tenant {obj.tenant} is not one of yours.")
+            raise PermissionDenied(f"{reach.explain_refusal(request.user, obj.tenant.name)}.")
         holder = obj.principal or obj.tenant
         saved = set_budget(holder, form.cleaned_data["dollars"], form.cleaned_data["period"], read_operator(request))
         obj.pk = saved.pk

@@ -124,7 +124,7 @@ def warn_of_scopes(model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, v
 def check_tenant(request: HttpRequest, name: str) -> None:
     """Check that the operator may make rows of the tenant. Raises ValueError."""
     if not reach.may_write(request.user, name):
-        raise ValueError(f"The tenant {name} is not one of yours")
+        raise ValueError(reach.explain_refusal(request.user, name))
 
 
 class MakesKeys(Making):

@@ -84,7 +84,7 @@ class PermissionAdmin(DatedTable[Permission]):
 
     def save_model(self, request: HttpRequest, obj: Permission, form: Any, change: bool) -> None:
         if not reach.may_write(request.user, obj.tenant.name):
-            raise PermissionDenied(f"The tenant {obj.tenant} is not one of yours.")
+            raise PermissionDenied(f"{reach.explain_refusal(request.user, obj.tenant.name)}.")
         to = obj.principal or obj.tenant
         kind = cast("Kind", obj.kind)
         row = permissions.set_permission(to, kind, obj.pattern, allows=obj.allows, by=read_operator(request))

@@ -66,9 +66,9 @@ class NoPermission(exceptions.PermissionDenied):
 
 
 class OutOfReach(exceptions.PermissionDenied):
-    """Raised for an act on rows of a tenant that the operator may not see."""
+    """Raised for an act on rows of a tenant, of which the operator may see none, or those of some agents alone."""
 
-    advice = "Ask an administrator for a reach with this tenant: `manage.py a2a users reach NAME --tenant TENANT`."
+    advice = "Ask an administrator for a reach of the tenant: `manage.py a2a users reach NAME --tenant TENANT`."
 
 
 def refuse_by(error: Exception) -> Refused:

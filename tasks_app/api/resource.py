@@ -156,7 +156,7 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     def check_tenant(self, name: str) -> None:
         """Check that the operator may make rows of the tenant. Raises OutOfReach."""
         if not reach.may_write(self.request.user, name):
-            raise OutOfReach(f"The tenant {name} is not one of yours.")
+            raise OutOfReach(f"{reach.explain_refusal(self.request.user, name)}.")
 
     def check_proof(self) -> None:
         """Check that the operator may give rights by this request. Raises PermissionDenied."""

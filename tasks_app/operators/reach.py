@@ -84,14 +84,22 @@ def read_reach(user: Any) -> Reach:
     return reach
 
 
+def explain_refusal(user: Any, tenant: str) -> str:
+    """Return why an operator may make no rows of a tenant, where `may_write` is false."""
+    reach = reach_of(user)
+    if reach.agents and _has_tenant(reach, tenant):
+        return "You see some agents alone, and this is about all of them: ask an operator who sees every agent"
+    return f"The tenant {tenant} is not one of yours"
+
+
 def may_write(user: Any, tenant: str) -> bool:
     """Return whether the user may make rows of a tenant: one of the reach, or any tenant if the reach has all.
 
     Such rows are about all agents, so an operator of some agents makes none.
     """
     reach = reach_of(user)
-    if reach.agents is not None:
-        return False
-    if reach.tenants is None:
-        return True
-    return Tenant.objects.filter(name=tenant, pk__in=reach.tenants).exists()
+    return reach.agents is None and _has_tenant(reach, tenant)
+
+
+def _has_tenant(reach: Reach, tenant: str) -> bool:
+    return reach.tenants is None or Tenant.objects.filter(name=tenant, pk__in=reach.tenants).exists()

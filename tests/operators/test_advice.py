@@ -49,6 +49,13 @@ def test_no_tenant_is_advised_where_only_a_reach_of_all_would_help(olga: Princip
     assert "--tenant" not in problem["advice"], problem
 
 
+def test_an_operator_of_some_agents_is_not_told_that_the_tenant_is_another(olga: Principal) -> None:
+    some = program(ADMINISTRATOR, reach=NamedReach(tenants=[olga.tenant.name], agents=["echo"]))
+    for tenant, words in ((olga.tenant.name, "who sees every agent."), ("abroad", "abroad is not one of yours.")):
+        problem = some.post("keys/", principal="olga", tenant=tenant).json()
+        assert (problem["status"], words in problem["detail"]) == (403, True), problem
+
+
 @pytest.mark.parametrize(
     ("words", "path", "values"),
     [

@@ -29,6 +29,7 @@ FEW = [(resource, name) for resource in RESOURCES for name in resource.parameter
 
 def test_parameters_with_few_values_are_those_of_states_and_kinds() -> None:
     assert {(resource.segment, name) for resource, name in FEW} == {
+        ("audit", "outcome"),
         ("batches", "state"),
         ("deliveries", "state"),
         ("exchanges", "dialect"),

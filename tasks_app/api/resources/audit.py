@@ -8,7 +8,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.audit.export import ENTRY, REFUSED
-from tasks_app.models import AuditEntry, RefusedCalls
+from tasks_app.models import AuditEntry, Exchange, RefusedCalls
 
 
 class Lines(BaseRenderer):
@@ -54,6 +54,7 @@ class Entries(Exported):
     serializer_class = EntryRow
     filters = {"task_id": "task_id", "caller_id": "caller_id", "credential": "credential", "peer": "peer"}
     bounded = {"method": "method", "outcome": "outcome", "caller": "caller"}
+    few = {"outcome": Exchange.OUTCOMES}
 
 
 class RefusedRow(Row):

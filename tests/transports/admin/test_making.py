@@ -84,7 +84,7 @@ def test_a_form_refuses_tenants_beyond_the_reach(form: Form, tenant: str, olga: 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: str(form.model._meta.label))
 def test_an_operator_of_some_agents_makes_no_row_of_a_tenant(form: Form, olga: Principal) -> None:
     client = browser(operator(ADMINISTRATOR, reach=NamedReach(tenants=["acme"], agents=["echo"])))
-    assert "is not one of yours" in client.post(place(form.model), form.values).content.decode()
+    assert "ask an operator who sees every agent." in client.post(place(form.model), form.values).content.decode()
     assert not form.model.objects.exists()
 
 
