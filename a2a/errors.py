@@ -19,7 +19,7 @@ Error
 |- IdempotencyConflict                              one message id with two contents
 |  `- ChunkConflict (twin)                          one number of a chunk with two contents
 |- Unauthenticated                                  no key
-|  `- InvalidKey (twin)                             a key that is unknown, revoked or expired
+|  `- InvalidKey (twin)                             a credential that is not valid
 |     |- InvalidTicket (twin)                       a ticket that is unknown, used or expired
 |     `- ExpiredKey                                 a key that was valid until its end
 |- MissingScope                                     a key without the scope
@@ -280,8 +280,8 @@ class RequestConflict(IdempotencyConflict, twin=True):
 
 
 class Unauthenticated(Error):
-    """The call has no API key, or a key that is unknown, revoked or expired. The answer is 401 with a challenge, which
-    says `error="invalid_token"` if there was a key."""
+    """The call has no credential, or one that is unknown, revoked, expired or for another address. The answer is 401
+    with a challenge, which says `error="invalid_token"` if there was one."""
 
     reason = "UNAUTHENTICATED"
     sentence = "Authentication is required: send an API key as Authorization: Bearer or X-API-Key"
@@ -297,9 +297,9 @@ class Unauthenticated(Error):
 
 
 class InvalidKey(Unauthenticated, twin=True):
-    """The credential is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""
+    """A credential that is not valid at this address. The answers do not say why; all have `error="invalid_token"`."""
 
-    sentence = "Authentication is required: the credential is unknown, revoked or expired"
+    sentence = "Authentication is required: the credential is unknown, revoked, expired or not valid here"
 
 
 class InvalidTicket(InvalidKey, twin=True):

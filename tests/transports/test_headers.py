@@ -147,7 +147,7 @@ def test_a_challenge_to_a_wrong_key_says_that_it_is_invalid(
     answer = httpx.post(server.url + path, content=content, headers=headers | JSON, verify=NO_TLS)
     challenge = 'Bearer realm="taskdesk", error="invalid_token"'
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, challenge)
-    assert "unknown, revoked or expired" in answer.text
+    assert "unknown, revoked, expired or not valid here" in answer.text
 
 
 JSON = {"Content-Type": "application/json"}

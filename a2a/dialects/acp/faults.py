@@ -106,7 +106,7 @@ SUGGESTIONS: dict[type[Error], str] = {
 """A sentence for each error that says what its caller can do. A twin without one has that of its row."""
 DESCRIPTIONS: dict[type[Error], str] = {
     errors.Unauthenticated: "The call has no access token",
-    errors.InvalidKey: "The access token is unknown, revoked or expired",
+    errors.InvalidKey: "The access token is unknown, revoked, expired or not valid here",
     errors.ExpiredKey: "The access token is expired",
 }
 """The descriptions of errors of OAuth 2.0 (RFC 6750, 3)."""
