@@ -10,6 +10,7 @@ from msgspec import Struct
 from a2a import errors
 from a2a.choice import CallError, Endpoint
 from a2a.dialects.errors_1_0 import REST_STATUSES
+from a2a.dialects.rest_0_x import PROTO
 from a2a.envelopes import bare
 from a2a.envelopes.bare import NoSuchVerb, Place, form, params_of
 from a2a.errors import InvalidParams, MethodNotFound
@@ -128,6 +129,18 @@ def test_an_unknown_action_of_a_task_is_told_the_ones_there_are(action: str) -> 
             find(family, "POST", f"/tasks/t-1{action}")
         assert told.value.facts["detail"].endswith("behind the id it may have :cancel or :subscribe")
         assert of("GET", f"/tasks/t-1{action}", family) == of("GET", "/tasks/t-1", family)
+
+
+def test_a_message_of_1_0_is_told_which_form_has_parts() -> None:
+    """A client of 1.0 that calls the paths of 0.x sends a role of one form and the parts of the other."""
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    decode = PROTO.methods["message/send"].decode
+    with pytest.raises(InvalidParams) as told:
+        decode({"message": message})
+    ((field, fault),) = told.value.violations
+    assert (field, fault.partition(":")[0]) == ("message.content", "is required")
+    assert "parts is for messages whose role is user" in fault
+    assert decode({"message": message | {"content": [{"text": "these"}]}}).message.text == "these"
 
 
 def test_an_empty_id_is_an_id_that_the_decoder_refuses() -> None:

@@ -59,7 +59,8 @@ def kind_state(name: str) -> str:
 def _kind_message(message: Json) -> Json:
     message = dict(camel_names(message))
     # In this JSON the parts are `content`; a member `parts` is unknown and ignored.
-    message.pop("parts", None)
+    if message.pop("parts", None) is not None and message.get("content") is None:
+        raise InvalidParams(("message.content", "is required: parts is for messages whose role is user, not ROLE_USER"))
     if "content" in message:
         message["parts"] = message.pop("content")
     if isinstance(parts := message.get("parts"), list):
