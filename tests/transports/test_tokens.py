@@ -233,6 +233,19 @@ def test_a_thousand_unknown_keys_lead_to_one_fetch(issuer: LocalIssuer, account:
     assert issuer.fetches == 1
 
 
+def test_unknown_keys_one_after_another_lead_to_one_fetch_in_ten_seconds(
+    issuer: LocalIssuer, account: ServiceAccount, monkeypatch: Any
+) -> None:
+    moments = [1_000.0]
+    monkeypatch.setattr(issuer_keys, "time", SimpleNamespace(monotonic=lambda: moments[0]))
+    for fetches in (1, 2):
+        for number in range(20):
+            with pytest.raises(InvalidKey):
+                recognised(issuer.token(header={"kid": f"{fetches}-{number}"}))
+        assert issuer.fetches == fetches
+        moments[0] += 10
+
+
 def test_a_name_that_a_fetch_did_not_find_is_not_fetched_again(
     issuer: LocalIssuer, account: ServiceAccount, monkeypatch: Any
 ) -> None:
