@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+from a2a.options import NAME
 from tasks_app.cards.addresses import public
 
 DOCUMENT = ".well-known/oauth-protected-resource"
@@ -22,11 +23,12 @@ def agent_of(resource: str, address: str) -> str | None:
     rest = resource.removeprefix(address)
     if not address or rest == resource or len(resource) > 512:
         raise ValueError(f"the resource must begin with {address}")
-    if match := _AGENT.fullmatch(rest):
+    match = _AGENT.fullmatch(rest)
+    if match and NAME.fullmatch(match[1]):
         return match[1]
     if not _ROOT.fullmatch(rest):
         raise ValueError("the resource must be an address of this server, without a query or a fragment")
-    if _AGENTS.fullmatch(rest):
+    if match or _AGENTS.fullmatch(rest):
         raise ValueError("the resource seems to be an agent, but no agent can have this address")
     return None
 

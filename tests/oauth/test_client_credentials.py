@@ -136,7 +136,9 @@ def test_an_error_about_a_token_is_json_that_no_cache_keeps(
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize("path", ["/agents/sto.ry", "/agents//story", "/Agents/story", "/agents/story/#x"])
+@pytest.mark.parametrize(
+    "path", ["/agents/sto.ry", "/agents/STORY", "/agents//story", "/Agents/story", "/agents/story/#x"]
+)
 def test_a_wrong_address_of_an_agent_gets_no_token_for_all(site: Site, path: str) -> None:
     answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", resource=site.url + path)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
