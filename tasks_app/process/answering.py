@@ -175,16 +175,16 @@ class Answering(HttpToolsProtocol):
         """Answer with an error and close a moment later. A complete request before it gets its answer instead.
 
         The refused bytes are often the rest of that request: its client took the length in characters for that in
-        bytes. Its answer says what is missing. Close at once if an answer has begun.
+        bytes. Its answer says what is missing. Close at once if an answer has begun, or if several requests wait: they
+        may take much memory.
         """
         cycle = self.current
-        if cycle is not None and not cycle.response_complete:
-            if cycle.response_started:
+        if cycle is not None and not cycle.response_complete and (cycle.response_started or not cycle.more_body):
+            if cycle.response_started or self.pipeline:
                 self.transport.close()
-                return
-            if not cycle.more_body:
+            else:
                 cycle.keep_alive = False  # Nothing behind the refused bytes is parsed, and the answer is the last.
-                return
+            return
         # The refused bytes may be the body of the current request. Then the error is its answer.
         body = detail.encode()
         retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""

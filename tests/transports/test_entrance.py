@@ -17,10 +17,6 @@ from tasks_app.transports.bodies import Gone
 
 MOST = LINES["calls"]
 STRANGERS = 3 * MOST
-HANDSHAKE = (
-    b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-    b"Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==\r\n\r\n"
-)
 
 
 class Wire(SimpleNamespace):

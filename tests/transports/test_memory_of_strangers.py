@@ -10,7 +10,7 @@ import pytest
 from tasks_app.asgi import entrance as module
 from tasks_app.process.connections import Connection
 from tasks_app.process.sockets import Socket
-from tests.transports.test_strangers_in_line import HANDSHAKE, head, no_round
+from tests.transports.arrivals import HANDSHAKE, head, no_round
 from tests.transports.websocket.serving import eventually, port, serving
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]

@@ -2,8 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -19,31 +18,14 @@ from tasks_app.callers.key_form import random_key
 from tasks_app.process.connections import MAX_BEHIND, MAX_PIPELINE, REQUEST, Connection
 from tasks_app.process.displacing import waiting
 from tasks_app.process.head_limits import MAX_FIELDS
-from tasks_app.process.server import ACCEPTS, Server
+from tasks_app.process.server import ACCEPTS
 from tasks_app.transports.call import SMALL
 from tests.conftest import Person
+from tests.transports.arrivals import HANDSHAKE, head, no_round
 from tests.transports.calls import call
 from tests.transports.websocket.serving import eventually, port, serving, url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
-HANDSHAKE = (
-    b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-    b"Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==\r\n\r\n"
-)
-
-
-def head(path: str, size: int = 0, *fields: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {size}", *fields]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-@asynccontextmanager
-async def no_round(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
-    """Give a server at which every request of a stranger waits."""
-    monkeypatch.setattr(module.Entrance, "_passes", lambda self, kind: False)
-    lean = LeanHandler()
-    async with serving({"http": Http(lean, lean)}) as server:
-        yield server
 
 
 @pytest.mark.parametrize(
