@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from itertools import islice
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
@@ -28,8 +29,9 @@ handshakes of WebSocket, whose credential led to a caller before; checks of heal
 CHECKED = {"calls", "handshakes"}
 """The kinds of which those of callers wait in a line of their own."""
 MOST_BYTES = 16_000_000
-"""Bytes of memory that the requests of each kind that wait may take, with those behind them on their connections. With
-more, the newest of an address with many is dropped with its connection: an answer would take what it should save."""
+"""Bytes of memory that the requests that wait may take, with those behind them on their connections. With more, the
+newest of an address with many is dropped with its connection, out of the line that has most bytes. An answer would take
+what it should save."""
 LOOK = 32
 """Addresses among which the one with most bytes is looked for. A look at all would cost more than the request."""
 PAUSE = 0.001
@@ -62,18 +64,22 @@ class Line:
         """The bytes of all of them."""
 
     def add(self, address: str, place: Place) -> None:
-        """Add a place, and drop others while the line has too many bytes."""
+        """Add a place."""
         self.waiting.setdefault(address, OrderedDict())[place] = None
         self.sizes[address] += place.size
         self.size += place.size
-        while self.size > MOST_BYTES:
-            largest = max(islice(self.waiting, LOOK), key=self.sizes.__getitem__)
+
+    def drop_newest(self, address: str) -> None:
+        """Drop the newest place of an address with many bytes, with its connection. The given address is one of those
+        that are looked at, if it has places."""
+        largest = max(islice(self.waiting, LOOK), key=self.sizes.__getitem__)
+        if address in self.waiting:
             largest = max(largest, address, key=self.sizes.__getitem__)
-            last = next(reversed(self.waiting[largest]))
-            self.remove(largest, last)
-            last.connection.transport.abort()
-            if not last.future.done():
-                last.future.set_result(None)
+        last = next(reversed(self.waiting[largest]))
+        self.remove(largest, last)
+        last.connection.transport.abort()
+        if not last.future.done():
+            last.future.set_result(None)
 
     def remove(self, address: str, place: Place) -> None:
         """Remove a place, if it is still there."""
@@ -141,6 +147,7 @@ class Entrance:
         del meta  # It takes as much memory as the head, which alone is in the size of the place.
         place = Place(loop.create_future(), connection, size + connection.size)
         line.add(address, place)
+        self._make_room(address)
         connection.line_up(place.future)
         try:
             await place.future
@@ -150,6 +157,11 @@ class Entrance:
         if connection.transport.is_closing():
             connection.abandon()
             raise Gone
+
+    def _make_room(self, address: str) -> None:
+        """Drop requests while all lines together have too many bytes."""
+        while sum(line.size for line in self.lines.values()) > MOST_BYTES:
+            max(self.lines.values(), key=attrgetter("size")).drop_newest(address)
 
     def _passes(self, kind: str) -> bool:
         line = self.lines[kind]

@@ -180,3 +180,14 @@ async def test_a_connection_of_an_address_with_many_makes_room_for_others(monkey
     assert isinstance(many[-1].exception(), Gone), "the newest of them"
     await asyncio.gather(*other)
     assert (len(done), entrance.lines["calls"].size) == (MOST + 5, 0)
+
+
+async def test_all_lines_have_one_limit_and_the_largest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1_000)
+    entrance = Entrance()
+    calls = strangers(entrance, MOST + 4, size=200)
+    checks = [asyncio.ensure_future(entrance.enter(scope(size=300), "health")) for _ in range(LINES["health"] + 1)]
+    await asyncio.gather(*checks)
+    await asyncio.wait(calls)
+    assert [call for call in calls if call.exception()] == [calls[-1]]
+    assert [line.size for line in entrance.lines.values()] == [0] * len(LINES)
