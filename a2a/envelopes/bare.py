@@ -17,6 +17,7 @@ from a2a.envelopes import Envelope, Failure, Id, Member
 from a2a.envelopes.body import read_json
 from a2a.errors import Error, InvalidParams, MethodNotFound
 from a2a.language import Language, Rest, Route, entry
+from a2a.mismatches import list_choices
 from a2a.params import camel_names, read_number
 from a2a.types import Json
 
@@ -50,14 +51,15 @@ def find(routes: Collection[Route], verb: str, path: str) -> Place:
         if route.verb == verb:
             return Place(route, match.groupdict())
     if actions := _actions(routes, here[0][0].path, path):
-        raise MethodNotFound(detail=f"there is nothing at this path; behind the id it may have {actions}")
+        raise MethodNotFound(detail=f"there is nothing at this path; behind the id it may have {list_choices(actions)}")
     raise NoSuchVerb(verb, ", ".join(sorted({route.verb for route, _ in here})))
 
 
-def _actions(routes: Collection[Route], template: str, path: str) -> str:
+def _actions(routes: Collection[Route], template: str, path: str) -> list[str]:
     """Return the actions of a path that ends with another one, such as `:stop`, which its template takes for an id."""
-    actions = {route.path.removeprefix(template) for route in routes if route.path.startswith(f"{template}:")}
-    return " or ".join(sorted(actions)) if ":" in path.rpartition("/")[2] else ""
+    if ":" not in path.rpartition("/")[2]:
+        return []
+    return sorted({route.path.removeprefix(template) for route in routes if route.path.startswith(f"{template}:")})
 
 
 _VARIABLE = re.compile(r"\{(\w+)\}")
