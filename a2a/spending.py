@@ -16,8 +16,7 @@ class Spending:
         """The sum of all reports, in millionths."""
         self.on_report: Callable[[int], object] = _ignore
         """Called with the amount of each report, on the thread of the agent."""
-        self.closed: int | None = None
-        """The sum that is written for good; None before close()."""
+        self._closed: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -44,9 +43,9 @@ class Spending:
         lost in between. Only the first call has an effect: a later one returns the same sum.
         """
         with self._lock:
-            if self.closed is None:
-                self.closed, self.on_report = self.spent, on_late
-            return self.closed
+            if self._closed is None:
+                self._closed, self.on_report = self.spent, on_late
+            return self._closed
 
     def describe(self) -> str:
         """Return the sentence for a task that has cost more than its limit."""

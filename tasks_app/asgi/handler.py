@@ -25,7 +25,7 @@ from a2a.errors import InvalidKey
 from tasks_app.asgi.entrance import entrance
 from tasks_app.callers.networks import admits
 from tasks_app.callers.paths import is_health, is_signed
-from tasks_app.callers.peers import peer_of
+from tasks_app.callers.peers import origin_in, peer_in
 from tasks_app.callers.schemes import evidence_in
 from tasks_app.limits import strangers
 from tasks_app.process.asgi_extensions import CONNECTION, CUT, DROP, WHOLE
@@ -34,7 +34,7 @@ from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.drain import take_back_cancellation
 from tasks_app.transports.headers import protect
 from tasks_app.transports.heads import meta_of
-from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, over_limit, refuse_call
+from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, over_limit, refuse_call
 from tasks_app.transports.http_requests import Request
 from tasks_app.transports.keys import authenticate, is_cached
 from tasks_app.transports.waiting import Unfinished
@@ -135,12 +135,12 @@ async def _owner_of(scope: dict[str, Any], required: bool, size: int) -> int:
     is_slow = required if evidence is None else not is_cached(evidence)  # A refusal, or a look-up.
     if is_slow:
         await entrance.enter(scope, "calls", size)
-    request = Request(scope, BytesIO())  # Behind the wait, during which its headers would take memory.
+    meta = meta_of(scope)  # Anew, because during the wait the headers would take memory.
     try:
-        recognition = await authenticate(evidence, partial(find_origin, request))
-        if not admits(recognition.caller.networks, peer_of(request)):
+        recognition = await authenticate(evidence, partial(origin_in, meta))
+        if not admits(recognition.caller.networks, peer_in(meta)):
             # Otherwise a stolen key, useless from elsewhere, could fill the body account of its owner.
-            strangers.count_failure(find_origin(request))
+            strangers.count_failure(origin_in(meta))
             raise InvalidKey
         return recognition.caller.owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference

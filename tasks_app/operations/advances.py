@@ -176,10 +176,10 @@ class Advances:
             self.wishes.clear()
         loop = asyncio.get_running_loop()
         wish = self.wishes[charge.budgets] = Wish(now, loop.create_future(), is_awaited)
-        least = Charge(task_id=uuid7(), budgets=charge.budgets, least=CALLS * max(charge.most, 1), most=0)
+        own = Charge(task_id=uuid7(), budgets=charge.budgets, least=CALLS * max(charge.most, 1), most=0)
         future: Future[int] = Future()
-        future.add_done_callback(partial(self._hand_over, loop, least, wish))
-        bridge.put(Lend(charge=least), future)
+        future.add_done_callback(partial(self._hand_over, loop, own, wish))
+        bridge.put(Lend(charge=own), future)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop, charge: Charge, wish: Wish, future: "Future[int]") -> None:
         """Hand the answer to a wish to the loop, from the thread of the lane."""

@@ -49,8 +49,6 @@ class Plan(Struct, kw_only=True):
         spending, charge = self.run.spending, self.charge
         if charge is None:
             return spending.spent
-        if spending.closed is not None:
-            return spending.closed
         return spending.close(lambda amount: insist(late_cost(charge.task_id, amount, charge.budgets)))
 
     @property
