@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 from billiard import active_children
+from billiard import pool as billiard_pool
 from celery import bootsteps, concurrency, current_app, shared_task, signals
 from celery.concurrency.prefork import TaskPool as Prefork
 from celery.concurrency.solo import TaskPool as Solo
@@ -35,6 +36,12 @@ LONGER = 3600.0
 """Seconds beyond the longest timeout of an agent after which Redis delivers a message again."""
 POLL_SECONDS = 0.2
 """Seconds between two looks of a working child at whether its worker stops."""
+UNREAD_LOOKS = 10
+"""Looks, one each 0.1 s, of an ending child at whether its worker has read the results of its jobs, which say nothing.
+
+After the loss of the broker Celery forgets jobs that were under way, and so never reads some results. billiard looks
+300 times, which would delay the end by 30 s, and the grace of a run as well.
+"""
 
 
 MAIN_PROCESS = multiprocessing.current_process()
@@ -131,6 +138,7 @@ def report_ready(**_: Any) -> None:
 def start_child(**_: Any) -> None:
     Life.forked, runner.alone = True, True
     _allow_processes()
+    billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = UNREAD_LOOKS
     runner.quiet.set()
     _start("child")
 

@@ -150,6 +150,29 @@ async def test_a_redis_that_becomes_read_only_ends_no_worker_and_no_run(
     assert await worker.stop(signal.SIGTERM) == 0
 
 
+@pytest.mark.finds("broker:", "hints:")
+async def test_a_worker_that_lost_its_broker_does_not_wait_for_the_results_of_its_children(plant: Plant) -> None:
+    web = await plant.web(A2A_SWEEP_SECONDS="60")
+    worker = await plant.worker("--processes", "4")
+    async with client(web) as caller:
+        children: set[int] = set()
+        async with asyncio.timeout(PATIENCE):
+            while len(children) < 4:  # A child takes messages some time after the worker does.
+                sent = [await caller.send("burns", seconds=0.5) for _ in range(4)]
+                children = {pid_in(task) for task in await completed(caller, sent)}
+        await asyncio.sleep(1)  # Time for the messages of these tasks to be answered.
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        last = await caller.send("once", seconds=0)
+        await asyncio.sleep(1)  # Time for the message to reach a child, which cannot say so.
+        plant.redis.kill()
+        await worker.logs("Trying again")
+        for child in children:
+            os.kill(child, signal.SIGCONT)
+        await completed(caller, [last])
+        assert await worker.stop(signal.SIGTERM) == 0
+
+
 @pytest.mark.parametrize("pool", ["threads", "processes"])
 async def test_the_second_sigterm_leaves_at_once(plant: Plant, pool: str) -> None:
     web = await plant.web(A2A_GRACE_SECONDS="60")
