@@ -17,8 +17,9 @@ from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.charged import Release, by_budgets, orphan_rows
 from tasks_app.event_log.create import Create, KeyTarget, create_postgres, results_of, write_new
-from tasks_app.limits.budgets import Balance, Charge, balances, reserve, settle, wait_briefly
+from tasks_app.limits.budgets import Balance, Charge, balances, reserve, settle
 from tasks_app.limits.draws import Draw, charge_drawn, draw_postgres, draw_sqlite
+from tasks_app.limits.lock_waits import lock_waits
 
 SHARE = 16
 """The part of what is left of a budget that is lent."""
@@ -76,7 +77,7 @@ class CreateAdvanced(Create, kw_only=True):
 
 def _lend(items: Sequence[Lend]) -> list[int]:
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         # All budgets are locked in the order of their ids. Groups that lock theirs in different orders would wait for
         # one another, each until its wait is refused.
         locked = balances(cursor, {id for item in items for id in item.charge.budgets})
@@ -99,7 +100,7 @@ def _lend_one(cursor: Any, charge: Charge, left: dict[int, Balance]) -> int:
 
 def _end(items: Sequence[EndAdvance]) -> list[None]:
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         spent = {item.charge.task_id: item.spent for item in items}
         settle(cursor, spent)
         charge_drawn(cursor, spent)
@@ -108,7 +109,7 @@ def _end(items: Sequence[EndAdvance]) -> list[None]:
 
 def _charge(items: Sequence[ChargeDrawn]) -> list[None]:
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         charge_drawn(cursor, {item.charge.task_id for item in items})
     return [None] * len(items)
 

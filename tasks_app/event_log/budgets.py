@@ -14,7 +14,8 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.changes import Appended
-from tasks_app.limits.budgets import settle, wait_briefly
+from tasks_app.limits.budgets import settle
+from tasks_app.limits.lock_waits import lock_waits
 from tasks_app.models import Task
 
 log = logging.getLogger(__name__)
@@ -31,10 +32,11 @@ def settle_ended(cursor: Any, outcomes: Mapping[str, object]) -> None:
     if not spent:
         return
     try:
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         settle(cursor, spent)
     except OperationalError as error:
         if is_lock_refusal(error):
+            lock_waits.note_refusal()
             raise LockRefused("another transaction has locked a budget", spent) from error
         raise
 

@@ -17,7 +17,8 @@ from tasks_app.database.sql import one_of
 from tasks_app.database.tables import RESERVATIONS
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log.create import Create, KeyTarget, results_of, write_new
-from tasks_app.limits.budgets import Charge, charge_alone, existing, reserve, settle, share_out, wait_briefly
+from tasks_app.limits.budgets import Charge, charge_alone, existing, reserve, settle, share_out
+from tasks_app.limits.lock_waits import lock_waits
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table
@@ -91,6 +92,7 @@ def by_budgets(items: Sequence[Item], do: Callable[[Sequence[Item]], list[Any]])
         sets = {item.charge.budgets for item in items}
         if not is_lock_refusal(error):
             raise
+        lock_waits.note_refusal()
         if len(sets) == 1:
             return [LOCKED] * len(items)
     results: dict[int, Any] = {}
@@ -113,7 +115,7 @@ def _create(items: Sequence[CreateCharged]) -> list[Any]:
     with prepared() as cursor, transaction.atomic():
         winners = write_new(items)
         results = results_of(items, winners)
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         if reserve(cursor, _sums(items[place].reservations for place in winners)):
             return results
         transaction.set_rollback(True)
@@ -123,7 +125,7 @@ def _create(items: Sequence[CreateCharged]) -> list[Any]:
 def _create_within(items: Sequence[CreateCharged]) -> list[Any]:
     """Store those items for which enough is left of their budgets, in turn."""
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         shares, parts = _shares_of(cursor, items)
         for item, budgets, share in parts:
             _reserve_for(item, budgets, share)
@@ -178,14 +180,14 @@ def _reserve_locked(cursor: Any, rows: Sequence[ReservationRow]) -> None:
 def _reserve(items: Sequence[Reserve]) -> list[Any]:
     """Reserve for each item its maximum. If so much is not left for all, share out what is left."""
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         rows = [row for item in items for row in orphan_rows(item.charge, item.charge.budgets, item.charge.most)]
         if reserve(cursor, _sums([rows])):
             RESERVATIONS.write(cursor, rows)
             return [item.charge.most for item in items]
         transaction.set_rollback(True)
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         shares, parts = _shares_of(cursor, items)
         rows = [row for item, budgets, share in parts for row in orphan_rows(item.charge, budgets, share)]
         _reserve_locked(cursor, rows)
@@ -210,7 +212,7 @@ def _create_settled(items: Sequence[CreateSettled]) -> list[Any]:
         winners = write_new(items)
         results = results_of(items, winners)
         new = [items[place] for place in sorted(winners)]
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         settled = settle(cursor, {item.charge.task_id: item.spent for item in new})
         amounts: Counter[int] = Counter()
         for item in new:
@@ -227,7 +229,7 @@ def _release(items: Sequence[Release]) -> list[Any]:
     """
     condition, ids = one_of("id", [item.charge.task_id for item in items])
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         cursor.execute(f"select id from {_TASK} where {condition}", ids)
         stored = {id for (id,) in cursor.fetchall()}
         settle(cursor, {item.charge.task_id: item.spent for item in items if item.charge.task_id not in stored})

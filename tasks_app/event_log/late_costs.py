@@ -12,7 +12,8 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import one_of
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.charged import by_budgets
-from tasks_app.limits.budgets import Charge, charge_alone, wait_briefly
+from tasks_app.limits.budgets import Charge, charge_alone
+from tasks_app.limits.lock_waits import lock_waits
 from tasks_app.models import Budget, Task
 
 _BUDGET, _TASK = Budget._meta.db_table, Task._meta.db_table
@@ -41,7 +42,7 @@ def late_cost(task_id: str, amount: int, budgets: tuple[int, ...] = ()) -> Charg
 def _charge(items: Sequence[ChargeLate]) -> list[None]:
     """Charge the items. Lock the tasks and then the budgets, as the end of a task does."""
     with prepared() as cursor, transaction.atomic():
-        wait_briefly(cursor)
+        lock_waits.limit(cursor)
         amounts: Counter[int] = Counter()
         for one in sorted((item.charge for item in items), key=lambda one: one.task_id):
             _add(cursor, one)

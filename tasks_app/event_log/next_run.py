@@ -11,7 +11,8 @@ from tasks_app.database.locks import is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
-from tasks_app.limits.budgets import balances, refusal, reserve, wait_briefly
+from tasks_app.limits.budgets import balances, refusal, reserve
+from tasks_app.limits.lock_waits import lock_waits
 from tasks_app.models import Reservation, Task
 
 _RESERVATION, _TASK = Reservation._meta.db_table, Task._meta.db_table
@@ -44,10 +45,11 @@ def _reserve_again(item: ReserveAgain) -> Any:
     """Reserve for one task, in a transaction of its own: few tasks need it at once, and each has other budgets."""
     try:
         with prepared() as cursor, transaction.atomic():
-            wait_briefly(cursor)
+            lock_waits.limit(cursor)
             return _extend(cursor, item)
     except OperationalError as error:
         if is_lock_refusal(error):
+            lock_waits.note_refusal()
             return LOCKED
         raise
 

@@ -24,9 +24,6 @@ from tasks_app.limits.periods import RESETS_AT, SPENT, times
 from tasks_app.models import Budget, Reservation, Task
 
 _BUDGET, _RESERVATION, _TASK = Budget._meta.db_table, Reservation._meta.db_table, Task._meta.db_table
-LOCK_PATIENCE = "50ms"
-"""The longest wait for a budget's row. Tasks of one tenant share it, each for a few milliseconds. A process
-that is frozen within such a transaction must not stop a lane."""
 FRESH = 1.0
 """Seconds for which a process remembers which budgets a caller has. A new budget limits nothing before."""
 MAX_REMEMBERED = 10_000
@@ -107,12 +104,6 @@ class Balance(NamedTuple):
     is_of_tenant: bool
     left: int
     amount: int
-
-
-def wait_briefly(cursor: Any) -> None:
-    """Limit the waits for locks in the rest of the transaction."""
-    if on_postgres():
-        cursor.execute(f"set local lock_timeout = '{LOCK_PATIENCE}'")
 
 
 _RESERVE_POSTGRES = f"""

@@ -8,8 +8,9 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.prepared import prepared
 from tasks_app.database.work import DoApart
-from tasks_app.limits.budgets import orphans, settle, wait_briefly
+from tasks_app.limits.budgets import orphans, settle
 from tasks_app.limits.draws import charge_drawn, ended_advances
+from tasks_app.limits.lock_waits import lock_waits
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def _release() -> int:
         tasks = orphans(cursor)
         advances = [*tasks, *ended_advances(cursor)]
         if advances:
-            wait_briefly(cursor)
+            lock_waits.limit(cursor)
             settle(cursor, dict.fromkeys(tasks, 0))
             charge_drawn(cursor, advances)
     return len(tasks)

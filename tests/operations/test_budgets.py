@@ -1,7 +1,6 @@
 """Money: the budget of a call, stored budgets, reservations and what becomes of them."""
 
 import json
-import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,8 +19,7 @@ from tasks_app.models import Act, Budget, IdempotencyKey, Principal, Reservation
 from tasks_app.operators.budgets import describe, find_budget
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.orphans import release_orphans
-from tests.conftest import PATIENCE, Person, until
-from tests.database.locks import lock_row, needs_row_locks
+from tests.conftest import Person, until
 from tests.operations.asking import ask, message, send, sent, text_of, words
 from tests.operations.money import amounts, limit, queued
 from tests.operations.rows import expire, together, wish
@@ -344,24 +342,3 @@ def test_a_quick_agent_that_finds_no_thread_gives_back_what_its_call_reserved(
         ask_quickly(owner, "1")
     until(lambda: not Reservation.objects.exists(), "it is given back")
     assert amounts(budget) == (0, 0.125), "but not what is spent"
-
-
-@needs_row_locks
-@pytest.mark.usefixtures("lanes")
-def test_a_budget_locked_elsewhere_delays_only_the_tasks_that_need_it(owner: Person, stranger: Person) -> None:
-    mine, other = limit(owner, 10), limit(stranger, 10)
-    first, done = queued(owner), []
-    acts = (lambda: queued(owner), lambda: ask_quickly(owner, "1"), lambda: ask(owner, CancelTask(id=first)))
-    with lock_row("budget", "id", str(mine.pk)) as release:
-        late = [threading.Thread(target=lambda act=act: done.append(act())) for act in acts]
-        for thread in late:
-            thread.start()
-        for _ in range(5):
-            assert queued(stranger)
-            ask_quickly(stranger, "1")
-            assert queued(owner, agent="form-coroutine")
-        assert not done
-        release()
-        for thread in late:
-            thread.join(PATIENCE)
-    assert (len(done), amounts(mine), amounts(other)) == (3, (1, 1), (5, 5))
