@@ -16,10 +16,11 @@ from tests.support.issuer import AUDIENCE, local_issuer
 CONNECTIONS, CALLERS = 32, 8
 TURNS = 6
 """Turns of each way: an odd moment of the machine hits one turn of one way."""
-STARTS = 6
-"""Starts of the processes that are compared: two processes of the same code differ by up to a tenth."""
+STARTS, TURNS_OF_START = 16, 2
+"""Starts of the processes that are compared, and turns of each way in each: two processes of the same code differ by up
+to a tenth, much more than two turns of one process."""
 SHORTER = 6
-"""The divisor of the time of a turn of such processes, because there are STARTS times as many turns."""
+"""The divisor of the time of a turn of such processes, because there are so many."""
 IDS = 200
 PLENTY = "1000000000"
 WRONG_KEYS, WRONG_TOKENS, WRONG_OPERATOR_TOKENS = 2_500, 1_000, 150
@@ -168,15 +169,15 @@ def over_starts(pairs: dict[str, tuple[Turn, Turn]], both: tuple[Deployment, Dep
         for label, ways in pairs.items():
             for way in ways:
                 way()  # What first calls cost is no part of the result.
-            for whole, turns in zip(results[label], in_turns(*ways), strict=True):
+            for whole, turns in zip(results[label], in_turns(*ways, TURNS_OF_START), strict=True):
                 whole.extend(turns)
     return results
 
 
-def in_turns(first: Turn, second: Turn) -> Pair:
+def in_turns(first: Turn, second: Turn, turns: int = TURNS) -> Pair:
     """Return the results of both ways in turns, in which each comes before the other as often as after it."""
     results: Pair = ([], [])
-    for number in range(TURNS):
+    for number in range(turns):
         for way in (0, 1) if number % 2 else (1, 0):
             results[way].append((first, second)[way]())
     return results
