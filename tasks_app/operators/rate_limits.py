@@ -21,10 +21,13 @@ def set_limit(
     """Set the limit of a principal, or of a tenant as a whole, and record the act. Processes apply it at their next
     sweep.
 
-    Raises ValueError for a tenant or a principal that does not exist, and for numbers outside the bounds.
+    Raises ValueError for a tenant or a principal that does not exist, for numbers outside the bounds, and for a
+    burst of no limit.
     """
     if not 0 <= per_minute <= MOST or not 1 <= (1 if burst is None else burst) <= MOST:
         raise ValueError(f"per_minute must be 0 (no limit) to {MOST:,}, and burst 1 to {MOST:,}")
+    if not per_minute and burst is not None:
+        raise ValueError("A rate of 0 is no limit, and has no burst: leave the burst out")
     subject = columns_of(find_holder(tenant, principal))
     values: dict[str, Any] = {"per_minute": per_minute, "burst": burst}
     with transaction.atomic():

@@ -62,6 +62,7 @@ def test_an_operator_of_some_agents_is_not_told_that_the_tenant_is_another(olga:
         ("keys create olga --language klingon", "keys/", {"principal": "olga", "language": "klingon"}),
         ("accounts add certificate robot --principal olga", "accounts/", ACCOUNT),
         ("limits set 1 --tenant nowhere", "limits/", {"tenant": "nowhere", "per_minute": 1}),
+        ("limits set 0 --burst 9 --tenant acme", "limits/", {"tenant": "acme", "per_minute": 0, "burst": 9}),
         ("budgets set 1 --tenant nowhere", "budgets/", {"tenant": "nowhere", "amount": "1"}),
         ("permissions deny * agent x --tenant nowhere", "permissions/", PERMISSION),
     ],
