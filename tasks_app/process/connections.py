@@ -14,7 +14,7 @@ from tasks_app.process.answering import LARGE_DIGITS, Answering
 from tasks_app.process.asgi_extensions import COMPLETE, CONNECTION, CUT, DROP, WHOLE
 from tasks_app.process.descriptors import max_connections
 from tasks_app.process.displacing import displace, waiting
-from tasks_app.process.head_limits import FIELD_BYTES, HEAD_BYTES, MAX_FIELDS, Refused, say_too_large
+from tasks_app.process.head_limits import FIELD_BYTES, HEAD_BYTES, MAX_FIELDS, Refused, say_too_large, say_too_many
 from tasks_app.process.progress import Progress
 from tasks_app.process.upgrades import announces_body, head_without_offer, is_request_of_socket, make_parser
 from tasks_app.process.weights import weigh_head
@@ -66,8 +66,8 @@ class Connection(Answering):
     """Bytes received since the parser last reported a part of a message. A field without end is never reported."""
     hosts = 0
     """Host headers in the current head."""
-    tiny = 0
-    """Tiny pieces of the current body."""
+    tiny = trailers = 0
+    """Tiny pieces of the current body, and fields behind it."""
     progress: Progress
     """The progress of its reader."""
     extensions: Any = None
@@ -220,7 +220,7 @@ class Connection(Answering):
         self.reading_head = self.reading_message = True
         self.is_large = False
         self.codings: list[bytes] = []
-        self.head = self.unreported = self.hosts = self.tiny = 0
+        self.head = self.unreported = self.hosts = self.tiny = self.trailers = 0
         if self.head_since is None:
             # A head behind another request in the same data. data_received() set no time for it.
             self.head_since = self.loop.time()
@@ -240,9 +240,12 @@ class Connection(Answering):
             raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, say_too_large())
         if not self.reading_head:
             # A trailer. Proxies do not check trailers, and they must not count as headers (RFC 9110, 6.5.1).
+            self.trailers += 1
+            if self.trailers > MAX_FIELDS:
+                raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, say_too_many("trailers"))
             return
         if len(self.headers) == MAX_FIELDS:
-            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"A request may have {MAX_FIELDS} header fields.")
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, say_too_many("header fields"))
         # The parser leaves the white space behind a value, which is no part of it (RFC 9110, 5.5).
         name, value = name.lower(), value.rstrip(b" \t")
         if name == b"host":

@@ -7,7 +7,7 @@ HEAD_BYTES = 32_768
 FIELD_BYTES = 32
 """Bytes that a field counts besides its name and value, as in RFC 9113, 6.5.2, so that empty fields are not free."""
 MAX_FIELDS = 128
-"""Fields of a head. Small ones take many times their bytes in memory."""
+"""Fields of a head, and again of its trailers. Small ones take many times their bytes in memory, and their time."""
 
 
 class Refused(Exception):
@@ -21,3 +21,8 @@ class Refused(Exception):
 def say_too_large() -> str:
     """Return the sentence about a head that is too large."""
     return f"The head of a request, or its trailers, may have {HEAD_BYTES} bytes."
+
+
+def say_too_many(what: str) -> str:
+    """Return the sentence about header fields or trailers that are too many."""
+    return f"A request may have {MAX_FIELDS} {what}."

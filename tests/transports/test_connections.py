@@ -174,8 +174,9 @@ def test_a_request_without_end_is_not_read(server: Server, name: str) -> None:
         (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * MAX_FIELDS + b"\r\n", 431, MAX_FIELDS),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * SEVERAL_READS, 431, HEAD_BYTES),
         (head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"0\r\nX: " + b"y" * SEVERAL_READS, 431, HEAD_BYTES),
+        (head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"0\r\n" + b"a:\r\n" * 130, 431, MAX_FIELDS),
     ],
-    ids=["path", "field", "many fields", "a field without end", "a trailer"],
+    ids=["path", "field", "many fields", "a field without end", "a trailer", "many trailers"],
 )
 def test_too_large_a_head_is_told_so(server: Server, start: bytes, expected: int, most: int) -> None:
     with wire(server) as connection:
@@ -185,9 +186,13 @@ def test_too_large_a_head_is_told_so(server: Server, start: bytes, expected: int
     assert str(most).encode() in answer
 
 
-def test_a_head_of_thirty_thousand_bytes_is_taken(server: Server) -> None:
+LARGEST = [("X: " + "y" * 30_000, b""), ("Transfer-Encoding: chunked", b"0\r\n" + b"a:\r\n" * MAX_FIELDS + b"\r\n")]
+
+
+@pytest.mark.parametrize(("field", "rest"), LARGEST, ids=["a field", "trailers"])
+def test_a_head_within_the_limits_is_taken(server: Server, field: str, rest: bytes) -> None:
     with wire(server) as connection:
-        connection.sendall(head("GET /healthz HTTP/1.1", "X: " + "y" * 30_000, "Connection: close"))
+        connection.sendall(head("GET /healthz HTTP/1.1", field, "Connection: close") + rest)
         assert status(received(connection)) == 200
 
 
