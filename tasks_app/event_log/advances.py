@@ -76,8 +76,7 @@ class CreateAdvanced(Create, kw_only=True):
 
 
 def _lend(items: Sequence[Lend]) -> list[int]:
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         # All budgets are locked in the order of their ids. Groups that lock theirs in different orders would wait for
         # one another, each until its wait is refused.
         locked = balances(cursor, {id for item in items for id in item.charge.budgets})
@@ -99,8 +98,7 @@ def _lend_one(cursor: Any, charge: Charge, left: dict[int, Balance]) -> int:
 
 
 def _end(items: Sequence[EndAdvance]) -> list[None]:
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         spent = {item.charge.task_id: item.spent for item in items}
         settle(cursor, spent)
         charge_drawn(cursor, spent)
@@ -108,8 +106,7 @@ def _end(items: Sequence[EndAdvance]) -> list[None]:
 
 
 def _charge(items: Sequence[ChargeDrawn]) -> list[None]:
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         charge_drawn(cursor, {item.charge.task_id for item in items})
     return [None] * len(items)
 

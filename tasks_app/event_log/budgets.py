@@ -32,11 +32,10 @@ def settle_ended(cursor: Any, outcomes: Mapping[str, object]) -> None:
     if not spent:
         return
     try:
-        lock_waits.limit(cursor)
-        settle(cursor, spent)
+        with lock_waits.limited(cursor):
+            settle(cursor, spent)
     except OperationalError as error:
         if is_lock_refusal(error):
-            lock_waits.note_refusal()
             raise LockRefused("another transaction has locked a budget", spent) from error
         raise
 

@@ -92,7 +92,6 @@ def by_budgets(items: Sequence[Item], do: Callable[[Sequence[Item]], list[Any]])
         sets = {item.charge.budgets for item in items}
         if not is_lock_refusal(error):
             raise
-        lock_waits.note_refusal()
         if len(sets) == 1:
             return [LOCKED] * len(items)
     results: dict[int, Any] = {}
@@ -115,17 +114,16 @@ def _create(items: Sequence[CreateCharged]) -> list[Any]:
     with prepared() as cursor, transaction.atomic():
         winners = write_new(items)
         results = results_of(items, winners)
-        lock_waits.limit(cursor)
-        if reserve(cursor, _sums(items[place].reservations for place in winners)):
-            return results
+        with lock_waits.limited(cursor):
+            if reserve(cursor, _sums(items[place].reservations for place in winners)):
+                return results
         transaction.set_rollback(True)
     return _create_within(items)
 
 
 def _create_within(items: Sequence[CreateCharged]) -> list[Any]:
     """Store those items for which enough is left of their budgets, in turn."""
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         shares, parts = _shares_of(cursor, items)
         for item, budgets, share in parts:
             _reserve_for(item, budgets, share)
@@ -179,15 +177,13 @@ def _reserve_locked(cursor: Any, rows: Sequence[ReservationRow]) -> None:
 
 def _reserve(items: Sequence[Reserve]) -> list[Any]:
     """Reserve for each item its maximum. If so much is not left for all, share out what is left."""
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         rows = [row for item in items for row in orphan_rows(item.charge, item.charge.budgets, item.charge.most)]
         if reserve(cursor, _sums([rows])):
             RESERVATIONS.write(cursor, rows)
             return [item.charge.most for item in items]
         transaction.set_rollback(True)
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         shares, parts = _shares_of(cursor, items)
         rows = [row for item, budgets, share in parts for row in orphan_rows(item.charge, budgets, share)]
         _reserve_locked(cursor, rows)
@@ -212,13 +208,13 @@ def _create_settled(items: Sequence[CreateSettled]) -> list[Any]:
         winners = write_new(items)
         results = results_of(items, winners)
         new = [items[place] for place in sorted(winners)]
-        lock_waits.limit(cursor)
-        settled = settle(cursor, {item.charge.task_id: item.spent for item in new})
-        amounts: Counter[int] = Counter()
-        for item in new:
-            if item.charge.task_id not in settled:
-                amounts.update(dict.fromkeys(item.charge.budgets, item.spent))
-        charge_alone(cursor, amounts)
+        with lock_waits.limited(cursor):
+            settled = settle(cursor, {item.charge.task_id: item.spent for item in new})
+            amounts: Counter[int] = Counter()
+            for item in new:
+                if item.charge.task_id not in settled:
+                    amounts.update(dict.fromkeys(item.charge.budgets, item.spent))
+            charge_alone(cursor, amounts)
     return results
 
 
@@ -228,8 +224,7 @@ def _release(items: Sequence[Release]) -> list[Any]:
     The write of a call that was given up may have been under way. It was done before this, in the same lane.
     """
     condition, ids = one_of("id", [item.charge.task_id for item in items])
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         cursor.execute(f"select id from {_TASK} where {condition}", ids)
         stored = {id for (id,) in cursor.fetchall()}
         settle(cursor, {item.charge.task_id: item.spent for item in items if item.charge.task_id not in stored})

@@ -41,8 +41,7 @@ def late_cost(task_id: str, amount: int, budgets: tuple[int, ...] = ()) -> Charg
 
 def _charge(items: Sequence[ChargeLate]) -> list[None]:
     """Charge the items. Lock the tasks and then the budgets, as the end of a task does."""
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         amounts: Counter[int] = Counter()
         for one in sorted((item.charge for item in items), key=lambda one: one.task_id):
             _add(cursor, one)

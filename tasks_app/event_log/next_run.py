@@ -44,12 +44,10 @@ class ReserveAgain(Work[None], Struct, frozen=True, kw_only=True):
 def _reserve_again(item: ReserveAgain) -> Any:
     """Reserve for one task, in a transaction of its own: few tasks need it at once, and each has other budgets."""
     try:
-        with prepared() as cursor, transaction.atomic():
-            lock_waits.limit(cursor)
+        with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
             return _extend(cursor, item)
     except OperationalError as error:
         if is_lock_refusal(error):
-            lock_waits.note_refusal()
             return LOCKED
         raise
 

@@ -4,9 +4,12 @@ Tasks of one tenant share such a row, each for a few milliseconds. But a process
 may hold one for long, and so may an operator. A lane that waits does nothing else meanwhile.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
+from tasks_app.database.locks import is_lock_refusal
 from tasks_app.database.sql import on_postgres
 
 LONG, SHORT = "50ms", "2ms"
@@ -22,20 +25,22 @@ class LockWaits:
         self.short_until = 0.0
         """The time on the monotonic clock until which waits are short."""
 
-    def limit(self, cursor: Any) -> None:
-        """Limit the waits for locks in the rest of the transaction."""
-        if on_postgres():
-            patience = SHORT if monotonic() < self.short_until else LONG
-            cursor.execute(f"set local lock_timeout = '{patience}'")
+    @contextmanager
+    def limited(self, cursor: Any) -> Iterator[None]:
+        """Limit the waits for locks of the block, which is the rest of a transaction.
 
-    def note_refusal(self) -> None:
-        """Note a wait that was in vain.
-
-        Only a long wait makes the next ones short: a row in much demand is refused after short waits, too, and those
+        Only a long wait in vain makes the next ones short. Short waits are in vain for a row in much demand, too, and
         must not prolong themselves.
         """
-        if (now := monotonic()) >= self.short_until:
-            self.short_until = now + SHORT_SECONDS
+        is_long = monotonic() >= self.short_until
+        if on_postgres():
+            cursor.execute(f"set local lock_timeout = '{LONG if is_long else SHORT}'")
+        try:
+            yield
+        except Exception as error:
+            if is_long and is_lock_refusal(error):
+                self.short_until = monotonic() + SHORT_SECONDS
+            raise
 
 
 lock_waits = LockWaits()

@@ -31,7 +31,7 @@ def _release() -> int:
         tasks = orphans(cursor)
         advances = [*tasks, *ended_advances(cursor)]
         if advances:
-            lock_waits.limit(cursor)
-            settle(cursor, dict.fromkeys(tasks, 0))
-            charge_drawn(cursor, advances)
+            with lock_waits.limited(cursor):
+                settle(cursor, dict.fromkeys(tasks, 0))
+                charge_drawn(cursor, advances)
     return len(tasks)

@@ -1,9 +1,10 @@
 """Budgets whose rows another transaction has locked."""
 
 import threading
+from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from a2a.requests import CancelTask
 from tasks_app.database.prepared import prepared
@@ -11,7 +12,7 @@ from tasks_app.database.work import LOCKED
 from tasks_app.event_log import Reserve
 from tasks_app.ids import uuid7
 from tasks_app.limits import lock_waits as waits
-from tasks_app.limits.budgets import Charge
+from tasks_app.limits.budgets import Charge, balances
 from tasks_app.limits.lock_waits import lock_waits
 from tests.conftest import PATIENCE, Person
 from tests.database.locks import lock_row, needs_row_locks
@@ -36,8 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def longest_wait() -> str:
     """Return the longest wait for a lock that a transaction of this process allows."""
-    with prepared() as cursor, transaction.atomic():
-        lock_waits.limit(cursor)
+    with prepared() as cursor, transaction.atomic(), lock_waits.limited(cursor):
         cursor.execute("show lock_timeout")
         return str(cursor.fetchone()[0])
 
@@ -72,4 +72,22 @@ def test_a_wait_in_vain_makes_the_waits_of_the_next_second_short(owner: Person, 
         clock[0] += waits.SHORT_SECONDS * 0.9
         assert Reserve.do_many([reserve]) == [LOCKED]
     clock[0] += waits.SHORT_SECONDS * 0.2
-    assert longest_wait() == waits.LONG, "a short wait in vain does not prolong itself"
+    assert longest_wait() == waits.LONG
+
+
+def _lock_slowly(cursor: Any, budget: int, clock: list[float]) -> None:
+    with transaction.atomic(), lock_waits.limited(cursor):
+        clock[0] += waits.SHORT_SECONDS * 0.002
+        balances(cursor, [budget])
+
+
+def test_a_short_wait_in_vain_does_not_prolong_itself(owner: Person, clock: list[float]) -> None:
+    """Even if it began before the end of that second and was refused after it."""
+    budget = limit(owner, 10)
+    reserve = Reserve(charge=Charge(task_id=uuid7(), budgets=(budget.pk,), least=1, most=1))
+    with lock_row("budget", "id", str(budget.pk)):
+        assert Reserve.do_many([reserve]) == [LOCKED]
+        clock[0] += waits.SHORT_SECONDS * 0.999
+        with pytest.raises(OperationalError), prepared() as cursor:
+            _lock_slowly(cursor, budget.pk, clock)
+    assert longest_wait() == waits.LONG
