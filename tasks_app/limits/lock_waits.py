@@ -10,10 +10,11 @@ from time import monotonic
 from typing import Any
 
 from tasks_app.database.locks import is_lock_refusal
+from tasks_app.database.sessions import LOCK_WAIT
 from tasks_app.database.sql import on_postgres
 
-LONG, SHORT = "50ms", "2ms"
-"""The longest wait for a row, and the longest wait after one that was in vain."""
+SHORT = "2ms"
+"""The longest wait for a row after one that was in vain. Otherwise it is LOCK_WAIT."""
 SHORT_SECONDS = 1.0
 """Seconds from a wait that was in vain during which all waits of this process are short."""
 
@@ -34,7 +35,7 @@ class LockWaits:
         """
         is_long = monotonic() >= self.short_until
         if on_postgres():
-            cursor.execute(f"set local lock_timeout = '{LONG if is_long else SHORT}'")
+            cursor.execute(f"set local lock_timeout = '{LOCK_WAIT if is_long else SHORT}'")
         try:
             yield
         except Exception as error:

@@ -7,7 +7,7 @@ from tasks_app.models import Budget, Principal, Tenant
 from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.operators.budgets import set_budget
 from tests.conftest import Person
-from tests.operations.asking import sent
+from tests.operations.asking import send, sent
 
 OPS = Operator(name="ops", door=COMMAND)
 
@@ -27,3 +27,8 @@ def amounts(budget: Budget) -> tuple[float, float]:
 def queued(person: Person, text: str = "0.25", agent: str = "priced", **more: Any) -> str:
     """Begin a task that costs what its message says; return its id."""
     return sent(person, text, agent, return_immediately=True, **more).id
+
+
+def ask_quickly(person: Person, text: str) -> None:
+    """Have a quick agent answer, which costs what the message says."""
+    send(person, text, "priced-quick")

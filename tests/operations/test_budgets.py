@@ -20,15 +20,11 @@ from tasks_app.operators.budgets import describe, find_budget
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.orphans import release_orphans
 from tests.conftest import Person, until
-from tests.operations.asking import ask, message, send, sent, text_of, words
-from tests.operations.money import amounts, limit, queued
+from tests.operations.asking import ask, message, sent, text_of, words
+from tests.operations.money import amounts, ask_quickly, limit, queued
 from tests.operations.rows import expire, together, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-
-
-def ask_quickly(person: Person, text: str) -> None:
-    send(person, text, "priced-quick")
 
 
 # ------------------------------------------------------------------ admission
