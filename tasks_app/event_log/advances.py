@@ -68,7 +68,8 @@ class CreateAdvanced(Create, kw_only=True):
     """A task or direct reply of a quick agent whose call had an advance."""
 
     charge: Charge
-    draw: Draw
+    draws: list[Draw]
+    """One for each of the budgets."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[KeyTarget | None]]:  # type: ignore[override]
@@ -113,10 +114,14 @@ def _charge(items: Sequence[ChargeDrawn]) -> list[None]:
 
 def _create(items: Sequence[CreateAdvanced]) -> list[Any]:
     """Store the items, and note what those that are stored draw on their advances."""
-    draws = [item.draw for item in items]
     if on_postgres():
+        draws = []
+        for place, item in enumerate(items):
+            for draw in item.draws:
+                draw.n = place
+                draws.append(draw)
         return results_of(items, create_postgres(items, *draw_postgres(draws)))
     with prepared() as cursor, transaction.atomic():
         winners = write_new(items)
-        draw_sqlite(cursor, [draws[place] for place in sorted(winners)])
+        draw_sqlite(cursor, [draw for place in sorted(winners) for draw in items[place].draws])
         return results_of(items, winners)

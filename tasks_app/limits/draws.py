@@ -5,74 +5,71 @@ The note is a row of its own. A change of the budget would have the calls of all
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from a2a.dialects.json.json_1_0 import dumps
-from tasks_app.database.rows import ReservationRow
+from tasks_app.database.rows import ReservationRow, Row
 from tasks_app.database.sql import one_of
-from tasks_app.database.tables import RESERVATIONS
+from tasks_app.database.tables import RESERVATIONS, as_json
 from tasks_app.limits.budgets import charge_alone
 from tasks_app.models import DrawnCost, Reservation
 
 _COST, _RESERVATION = DrawnCost._meta.db_table, Reservation._meta.db_table
 
 
-class Draw(NamedTuple):
-    """The part of an advance that a call has used."""
+class Draw(Row, kw_only=True, gc=False):
+    """The amounts of a call at one budget of its advance: a row of a statement, and of no table."""
 
     advance: str
     """The id that the advance has in place of a task's."""
+    budget_id: int
     moved: int
     """The part of the advance that goes on as the reservation of a task; 0 for a call that has ended."""
     spent: int
     """The cost of the call. A reservation that goes on is charged by the end of its task, and not here."""
     task: str
     """The task of that reservation."""
-    budgets: tuple[int, ...]
-    """The budgets of the advance."""
 
 
-# d: the calls that were stored, with each of their budgets.
-_DRAWS = """,
-    x as (select * from jsonb_to_recordset(%s::jsonb)
-        as x(n bigint, advance text, moved bigint, spent bigint, task text, budgets bigint[])),
-    d as (select x.*, b.id as budget_id from x join won using (n) cross join unnest(x.budgets) as b(id))"""
+_ROWS = """jsonb_to_recordset(%s::jsonb)
+        as x(n bigint, advance text, budget_id bigint, moved bigint, spent bigint, task text) join won using (n)"""
 _NOTE = f"""insert into {_COST} (advance, budget_id, spent)
-    select d.advance, d.budget_id, sum(d.spent)::bigint from d {{others}}
-    group by d.advance, d.budget_id having sum(d.spent) > 0"""
-_NOTE_POSTGRES = f"{_DRAWS}, c as ({_NOTE.format(others='')})"
-# 1. a: take what is moved off the advances. An advance is gone if this process was frozen until it was given back. Then
+    select advance, budget_id, sum(spent)::bigint from {{draws}} group by 1, 2 having sum(spent) > 0"""
+_NOTE_POSTGRES = f", c as ({_NOTE.format(draws=_ROWS)})"
+# 1. d: the draws of the calls that were stored.
+# 2. a: take what is moved off the advances. An advance is gone if this process was frozen until it was given back. Then
 #    nothing is reserved for the call, so nothing of it may go on as the reservation of a task: it is charged.
-# 2. r: the reservations of tasks.
-# 3. c: the costs of all other calls.
-_MOVE_POSTGRES = f"""{_DRAWS},
+# 3. r: the reservations of tasks.
+# 4. c: the costs of all other calls.
+_OTHERS = "d left join a using (advance, budget_id) where d.moved = 0 or a.moved is null"
+_MOVE_POSTGRES = f""",
+    d as (select x.* from {_ROWS}),
     a as (update {_RESERVATION} r set amount = r.amount - s.moved
-        from (select advance, sum(moved)::bigint as moved from x join won using (n) where moved > 0 group by advance) s
-        where r.task_id = s.advance returning r.task_id as advance, r.budget_id),
+        from (select advance, budget_id, sum(moved)::bigint as moved from d where moved > 0 group by 1, 2) s
+        where r.task_id = s.advance and r.budget_id = s.budget_id returning s.advance, s.budget_id, s.moved),
     r as (insert into {_RESERVATION} (task_id, budget_id, amount)
         select d.task, d.budget_id, d.moved from d join a using (advance, budget_id) where d.moved > 0),
-    c as ({_NOTE.format(others="left join a using (advance, budget_id) where d.moved = 0 or a.advance is null")})"""
-_MOVE_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = %s returning budget_id"
+    c as ({_NOTE.format(draws=_OTHERS)})"""
+_MOVE_SQLITE = f"update {_RESERVATION} set amount = amount - %s where task_id = %s and budget_id = %s"
 _NOTE_SQLITE = f"insert into {_COST} (advance, budget_id, spent) values (%s, %s, %s)"
 
 
 def draw_postgres(draws: Sequence[Draw]) -> tuple[str, list[Any]]:
     """Return the SQL by which the statement that stores the calls of a group notes their draws, with its values."""
-    rows = [{"n": place, **one._asdict()} for place, one in enumerate(draws)]
-    return _MOVE_POSTGRES if any(one.moved for one in draws) else _NOTE_POSTGRES, [dumps(rows)]
+    return _MOVE_POSTGRES if any(one.moved for one in draws) else _NOTE_POSTGRES, [as_json(draws)]
 
 
 def draw_sqlite(cursor: Any, draws: Sequence[Draw]) -> None:
     """Note the draws of the calls of a group."""
     costs: Counter[tuple[str, int]] = Counter()
     for one in draws:
-        present: set[int] = set()
         if one.moved:
-            cursor.execute(_MOVE_SQLITE, (one.moved, one.advance))
-            present = {id for (id,) in cursor.fetchall()}
-            rows = [ReservationRow(task_id=one.task, budget_id=id, amount=one.moved) for id in present]
-            RESERVATIONS.write(cursor, rows)
-        costs.update({(one.advance, id): one.spent for id in one.budgets if id not in present})
+            cursor.execute(_MOVE_SQLITE, (one.moved, one.advance, one.budget_id))
+            if cursor.rowcount:
+                RESERVATIONS.write(
+                    cursor, [ReservationRow(task_id=one.task, budget_id=one.budget_id, amount=one.moved)]
+                )
+                continue
+        costs[one.advance, one.budget_id] += one.spent
     cursor.executemany(_NOTE_SQLITE, [(*place, spent) for place, spent in costs.items() if spent])
 
 

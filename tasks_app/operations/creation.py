@@ -116,19 +116,16 @@ def _money(plan: Plan, *, is_over: bool) -> tuple[type[Create], dict[str, Any]]:
         return CreateCharged, {"charge": charge}
     # What a quick agent has reserved stays reserved while its task waits for an answer.
     if plan.advance:
-        return CreateAdvanced, {"charge": charge, "draw": _draw(plan, charge, is_over=is_over)}
+        return CreateAdvanced, {"charge": charge, "draws": _draws(plan, charge, is_over=is_over)}
     return (CreateSettled, {"charge": charge, "spent": plan.final_cost()}) if is_over else (Create, {})
 
 
-def _draw(plan: Plan, charge: Charge, *, is_over: bool) -> Draw:
+def _draws(plan: Plan, charge: Charge, *, is_over: bool) -> list[Draw]:
     """Return what the call of a quick agent draws on its advance."""
-    return Draw(
-        advance=plan.advance,
-        moved=0 if is_over else plan.share,
-        spent=plan.final_cost(),
-        task=charge.task_id,
-        budgets=charge.budgets,
-    )
+    moved, spent = 0 if is_over else plan.share, plan.final_cost()
+    return [
+        Draw(advance=plan.advance, budget_id=id, moved=moved, spent=spent, task=charge.task_id) for id in charge.budgets
+    ]
 
 
 def _answer_or_target(context: Context, item: Create, target: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:

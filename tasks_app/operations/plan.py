@@ -38,6 +38,8 @@ class Plan(Struct, kw_only=True):
     """The amount that the call of a quick agent has reserved."""
     advance: str = ""
     """The id of the advance that the call draws on; empty without one."""
+    cost: int | None = None
+    """The cost of the run, in millionths of a dollar, once it is final."""
     is_writing: bool = False
     """Whether the conversation of a quick agent is being stored, or is stored."""
     first: TaskDocument | None = None
@@ -49,7 +51,9 @@ class Plan(Struct, kw_only=True):
         spending, charge = self.run.spending, self.charge
         if charge is None:
             return spending.spent
-        return spending.close(lambda amount: insist(late_cost(charge.task_id, amount, charge.budgets)))
+        if self.cost is None:
+            self.cost = spending.close(lambda amount: insist(late_cost(charge.task_id, amount, charge.budgets)))
+        return self.cost
 
     @property
     def streams(self) -> bool:

@@ -108,13 +108,13 @@ async def _begin(plan: Plan) -> Answer | KeyTarget:
         return await create_task(plan, ())
     if plan.charge is None:
         return await _run_quickly(plan)
+    if (advance := await advances.find(plan.charge)) is not None:
+        return await _run_with_advance(plan, plan.charge, advance)
     return await _run_with_reservation(plan, plan.charge)
 
 
 async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | KeyTarget:
     """Reserve money for a quick agent, and run it. Whatever happens before its task is stored gives the money back."""
-    if (advance := await advances.find(reservation)) is not None:
-        return await _run_with_advance(plan, reservation, advance)
     try:
         plan.share = await Reserve(charge=reservation)
     except BudgetExceeded:
@@ -147,9 +147,10 @@ async def _run_with_advance(plan: Plan, reservation: Charge, advance: Advance) -
         else:
             advance.leave(plan.final_cost())
         raise
-    if (excess := plan.final_cost() - reservation.most) > 0:
-        advance.exceed(excess)
-    advance.leave(0 if isinstance(outcome, Answer) else plan.final_cost())
+    cost = plan.final_cost()
+    if cost > reservation.most:
+        advance.exceed(cost - reservation.most)
+    advance.leave(0 if isinstance(outcome, Answer) else cost)
     return outcome
 
 

@@ -165,13 +165,17 @@ def test_calls_without_an_advance_reserve_for_themselves_and_wait_for_no_second_
     assert (amounts(budget), drawn(budget)) == ((0, 3), 0)
 
 
-def test_a_task_that_waits_for_an_answer_takes_its_reservation_out_of_the_advance(owner: Person) -> None:
-    budget = limit(owner, 1000)
+@pytest.mark.parametrize("of_tenant", [False, True], ids=["one budget", "with one of the tenant"])
+def test_a_task_that_waits_for_an_answer_takes_its_reservation_out_of_the_advance(
+    owner: Person, of_tenant: bool
+) -> None:
+    budgets = [limit(owner, 1000), *([limit(owner, 2000, tenant=True)] if of_tenant else [])]
     send_all(owner, "0.5 ask")
     end()
-    assert amounts(budget) == (1, 0.25)
+    assert [amounts(budget) for budget in budgets] == [(1, 0.25)] * len(budgets)
     ask(owner, CancelTask(id=Task.objects.get(state="input_required").id))
-    assert (amounts(budget), Reservation.objects.exists()) == ((0, 0.75), False)
+    assert [amounts(budget) for budget in budgets] == [(0, 0.75)] * len(budgets)
+    assert not Reservation.objects.exists()
 
 
 def test_a_message_that_is_sent_again_draws_once_and_holds_nothing(owner: Person) -> None:
