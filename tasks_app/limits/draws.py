@@ -35,12 +35,12 @@ _ROWS = """jsonb_to_recordset(%s::jsonb)
 _NOTE = f"""insert into {_COST} (advance, budget_id, spent)
     select advance, budget_id, sum(spent)::bigint from {{draws}} group by 1, 2 having sum(spent) > 0"""
 _NOTE_POSTGRES = f", c as ({_NOTE.format(draws=_ROWS)})"
+_OTHERS = "d left join a using (advance, budget_id) where d.moved = 0 or a.moved is null"
 # 1. d: the draws of the calls that were stored.
 # 2. a: take what is moved off the advances. An advance is gone if this process was frozen until it was given back. Then
 #    nothing is reserved for the call, so nothing of it may go on as the reservation of a task: it is charged.
 # 3. r: the reservations of tasks.
 # 4. c: the costs of all other calls.
-_OTHERS = "d left join a using (advance, budget_id) where d.moved = 0 or a.moved is null"
 _MOVE_POSTGRES = f""",
     d as (select x.* from {_ROWS}),
     a as (update {_RESERVATION} r set amount = r.amount - s.moved
@@ -65,9 +65,8 @@ def draw_sqlite(cursor: Any, draws: Sequence[Draw]) -> None:
         if one.moved:
             cursor.execute(_MOVE_SQLITE, (one.moved, one.advance, one.budget_id))
             if cursor.rowcount:
-                RESERVATIONS.write(
-                    cursor, [ReservationRow(task_id=one.task, budget_id=one.budget_id, amount=one.moved)]
-                )
+                row = ReservationRow(task_id=one.task, budget_id=one.budget_id, amount=one.moved)
+                RESERVATIONS.write_one(cursor, row)
                 continue
         costs[one.advance, one.budget_id] += one.spent
     cursor.executemany(_NOTE_SQLITE, [(*place, spent) for place, spent in costs.items() if spent])

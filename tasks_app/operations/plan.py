@@ -38,8 +38,6 @@ class Plan(Struct, kw_only=True):
     """The amount that the call of a quick agent has reserved."""
     advance: str = ""
     """The id of the advance that the call draws on; empty without one."""
-    cost: int | None = None
-    """The cost of the run, in millionths of a dollar, once it is final."""
     is_writing: bool = False
     """Whether the conversation of a quick agent is being stored, or is stored."""
     first: TaskDocument | None = None
@@ -51,9 +49,7 @@ class Plan(Struct, kw_only=True):
         spending, charge = self.run.spending, self.charge
         if charge is None:
             return spending.spent
-        if self.cost is None:
-            self.cost = spending.close(lambda amount: insist(late_cost(charge.task_id, amount, charge.budgets)))
-        return self.cost
+        return spending.close(lambda amount: insist(late_cost(charge.task_id, amount, charge.budgets)))
 
     @property
     def streams(self) -> bool:
