@@ -30,7 +30,7 @@ A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0, 0, 31_536_000)
 interrupted."""
 A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1, 15)
 """The longest silence of an answer. After it a stream sends a comment, and a waiting call sends a space. The official
-Python client gives up after 5 s. The key of a waiting call is checked as often, so the limit is 15."""
+Python client gives up after 5 s. Keys are checked between two of these, every 15 s, so the limit is 15."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1, 31_536_000)
 """The longest time that a stream stays open. Its client resumes with `Last-Event-ID`."""
 A2A_LINK_SECONDS = whole("A2A_LINK_SECONDS", 3600, 0, 2_592_000)

@@ -30,9 +30,9 @@ A2A_OWNER_SOCKETS = whole("A2A_OWNER_SOCKETS", 1_000, 1)
 A2A_SOCKETS = whole("A2A_SOCKETS", 5_000, 1)
 """Open WebSocket connections in a process. Further ones are refused with `Retry-After`."""
 A2A_OWNER_CALLS = whole("A2A_OWNER_CALLS", 64, 1)
-"""Calls of one owner that a process works on at the same time, if nobody else has called in the last second. Otherwise
-it is an eighth of them. A further call waits for its turn, for `A2A_CALL_SECONDS` at most, and its WebSocket connection
-is not read meanwhile. Calls that wait for a task, a quick agent or a list do not count."""
+"""Calls of one owner that a process works on at the same time, if no other owner has called in the last second.
+Otherwise it is an eighth of them. A further call waits for its turn, for `A2A_CALL_SECONDS` at most, and its WebSocket
+connection is not read meanwhile. Calls that wait for a task, a quick agent or a list do not count."""
 A2A_OWNER_TICKETS = whole("A2A_OWNER_TICKETS", 100, 1)
 """Unused tickets for WebSocket connections of one owner. Further ones are refused with `Retry-After`."""
 A2A_OWNER_READS = whole("A2A_OWNER_READS", 64, 1)

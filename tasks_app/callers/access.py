@@ -1,5 +1,4 @@
-"""Callers from API keys, the checks of their scopes, and the tasks that they may see. No other module knows about
-ownership."""
+"""Callers from API keys, the checks of their scopes, and the tasks that they may see."""
 
 import hashlib
 import hmac

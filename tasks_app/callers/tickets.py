@@ -1,4 +1,4 @@
-"""Tickets: short-lived secrets, each of which opens one WebSocket connection in the name of an API key.
+"""Tickets: short-lived secrets, each of which opens one WebSocket with the credential of the call that made it.
 
 Browsers use them, because they cannot send headers with a handshake. Only digests are stored, as for keys.
 """

@@ -11,7 +11,7 @@ TWICE = "There is a permission for this pattern already: remove it first."
 
 
 class Permission(models.Model):
-    """A rule that allows or denies names of agents, skills, phases or operations to a principal or to a whole tenant.
+    """A rule that allows or denies names to a principal or a tenant: agents, skills, phases, operations or namespaces.
 
     Only operators/permissions.py writes rows: it stores them beside the principal or the tenant as well.
     """

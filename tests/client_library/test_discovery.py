@@ -201,8 +201,12 @@ async def believed(trust: Trust, key: Any = KEY, jku: str = "", change: Json | N
         server.script[:] = [serving(wires)]
         hosts = tuple(name.replace("HOST", host) for name in trust.hosts)
         believing = Trust(keys=trust.keys, hosts=hosts, algorithms=trust.algorithms)
-        async with client_of(server, trust=believing, token="secret") as client:
-            await client.get_task("t")
+        try:
+            async with client_of(server, trust=believing, token="secret") as client:
+                await client.get_task("t")
+        except errors.UntrustedCard:
+            assert "/" not in [asked.path for asked in server.asked], "the agent was called"
+            raise
         assert all("authorization" not in asked.headers for asked in server.asked if asked.path == "/keys")
         return [asked.path for asked in server.asked]
 

@@ -30,6 +30,8 @@ class Cost(NamedTuple):
     """The most bytes of memory at any time."""
     spooled: int
     """The most bytes in files without a name."""
+    stored: int
+    """The bytes of the database and the log at the end."""
     calls: list[float]
     """Seconds that each call of another caller took, in order of size."""
 
@@ -44,6 +46,15 @@ def spooled(node: Node) -> int:
         with suppress(OSError):
             if "(deleted)" in os.readlink(link):  # noqa: PTH115  # the target is no path
                 total += link.stat().st_size
+    return total
+
+
+def stored(node: Node) -> int:
+    """Return bytes of the files in the folder of the server, and of its log."""
+    total = node.file.stat().st_size
+    for file in node.folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
     return total
 
 
@@ -62,7 +73,7 @@ async def measured(node: Node, caller: Client, task_id: str, seconds: float) -> 
         calls.append(time.monotonic() - since)
         memory, disk = max(memory, node.rss()), max(disk, spooled(node))
         await asyncio.sleep(0.01)
-    return Cost(memory, disk, sorted(calls))
+    return Cost(memory, disk, stored(node), sorted(calls))
 
 
 async def prepared(start: Start, caller_of: str, **settings: str) -> Node:
@@ -95,7 +106,8 @@ async def attacked(start: Start, name: str, seconds: float) -> tuple[Cost, Cost]
         await caller.get(task_id)
     print(  # noqa: T201  # what was measured
         f"\n{name:9} memory {idle.memory / MEGABYTE:.0f} -> {during.memory / MEGABYTE:.0f} MB, "
-        f"spooled {during.spooled / MEGABYTE:.1f} MB, get p50 {idle.at(0.5):.1f} -> {during.at(0.5):.1f} ms, "
+        f"spooled {during.spooled / MEGABYTE:.1f} MB, stored {(during.stored - idle.stored) / MEGABYTE:.1f} MB, "
+        f"get p50 {idle.at(0.5):.1f} -> {during.at(0.5):.1f} ms, "
         f"p99 {idle.at(0.99):.1f} -> {during.at(0.99):.1f} ms"
     )
     return idle, during
@@ -106,6 +118,7 @@ async def test_a_stranger_costs_neither_memory_nor_disk(start: Start, name: str)
     idle, during = await attacked(start, name, SECONDS["short"])
     assert during.memory - idle.memory < 50 * MEGABYTE
     assert during.spooled == 0
+    assert during.stored - idle.stored < 10 * MEGABYTE
 
 
 @pytest.mark.long
