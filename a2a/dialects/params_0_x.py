@@ -72,13 +72,15 @@ class SendParams(Struct, rename="camel"):
 class TaskParams(Struct, rename="camel"):
     id: str | None = None
     task_id: str | None = None
-    history_length: int | float | None = None
     metadata: Json | None = None
 
 
+class GetParams(TaskParams, rename="camel"):
+    history_length: Annotated[int | float | None, _NUMBER] = None
+
+
 OF_TASK = Annotated[TaskParams, NAMES_TASK]
-GET = Annotated[TaskParams, NAMES_TASK, rule(properties={"historyLength": _NUMBER.extra_json_schema})]
-"""The params of tasks/get. The other methods of a task do not read the length."""
+GET = Annotated[GetParams, NAMES_TASK]
 
 
 class ListParams(Struct, rename="camel"):
@@ -121,9 +123,9 @@ def _message_id_inside(params: Any) -> Any:
     return params
 
 
-def _task_params(params: Any) -> tuple[str, Json]:
+def _task_params(params: Any, struct: type[TaskParams] = TaskParams) -> tuple[str, Json]:
     """Return the id of the task, which some clients call taskId, and all params. Raises InvalidParams."""
-    wire = check(params, TaskParams)
+    wire = check(params, struct)
     task_id = wire.get("id") or wire.get("taskId")
     if not task_id:
         raise InvalidParams(("id", "is required"))
@@ -132,7 +134,7 @@ def _task_params(params: Any) -> tuple[str, Json]:
 
 def decode_get(params: Any) -> GetTask:
     """Decode the params of tasks/get. Raises InvalidParams."""
-    task_id, wire = _task_params(params)
+    task_id, wire = _task_params(params, GetParams)
     return GetTask(id=task_id, history_length=read_whole(wire.get("historyLength"), "historyLength"))
 
 

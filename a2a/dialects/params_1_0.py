@@ -58,13 +58,15 @@ class SendParams(Struct, rename="camel"):
 
 class TaskParams(Struct, rename="camel"):
     id: Text
-    history_length: Whole | None = None
-    metadata: Json | None = None
     tenant: str | None = None
 
 
-OF_TASK = Annotated[TaskParams, rule(properties={"historyLength": whole().extra_json_schema})]
-"""The params of GetTask. The other methods of a task do not read the length."""
+class GetParams(TaskParams, rename="camel"):
+    history_length: Annotated[Whole | None, whole()] = None
+
+
+class CancelParams(TaskParams, rename="camel"):
+    metadata: Json | None = None
 
 
 class ListParams(Struct, rename="camel"):
@@ -119,9 +121,9 @@ def _camel_send(params: Any) -> Any:
     return params
 
 
-def _task_params(params: Any) -> Json:
+def _task_params(params: Any, struct: type[TaskParams]) -> Json:
     """Return the params of a method with a task's id. Raises InvalidParams."""
-    wire = check(camel_names(params) if isinstance(params, dict) else params, TaskParams)
+    wire = check(camel_names(params) if isinstance(params, dict) else params, struct)
     if not wire["id"]:
         raise InvalidParams(("id", "must not be empty"))
     return wire
@@ -129,20 +131,20 @@ def _task_params(params: Any) -> Json:
 
 def decode_get(params: Any) -> GetTask:
     """Decode the params of GetTask. Raises InvalidParams."""
-    wire = _task_params(params)
+    wire = _task_params(params, GetParams)
     length = read_whole(wire.get("historyLength"), "historyLength")
     return GetTask(id=wire["id"], tenant=wire.get("tenant") or None, history_length=length)
 
 
 def decode_cancel(params: Any) -> CancelTask:
     """Decode the params of CancelTask. Raises InvalidParams."""
-    wire = _task_params(params)
+    wire = _task_params(params, CancelParams)
     return CancelTask(id=wire["id"], tenant=wire.get("tenant") or None, metadata=wire.get("metadata"))
 
 
 def decode_subscribe(params: Any) -> SubscribeToTask:
     """Decode the params of SubscribeToTask. Raises InvalidParams."""
-    wire = _task_params(params)
+    wire = _task_params(params, TaskParams)
     return SubscribeToTask(id=wire["id"], tenant=wire.get("tenant") or None)
 
 

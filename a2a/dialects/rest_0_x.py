@@ -52,7 +52,7 @@ ROUTES = (
     # The specification says POST in its text and GET in the protobuf (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
-    Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=params_0_x.TaskParams),
+    Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=params_0_x.GetParams),
     Route(verb="POST", path=_CONFIGS, method="tasks/pushNotificationConfig/set", query=ConfigParams),
     Route(verb="POST", path=_MISSPELT, method="tasks/pushNotificationConfig/set", query=ConfigParams),
     Route(verb="GET", path=_CONFIGS, method="tasks/pushNotificationConfig/list"),
@@ -108,11 +108,14 @@ def _config(params: Json) -> Json:
     name = str(outer.get("name", ""))
     if name.startswith("tasks/") and not f"{name}/".startswith(f"{task}/"):
         raise InvalidParams(("name", "is not that of the path"))
+    of_task = f"{task}/pushNotificationConfigs/"
+    named = name.removeprefix(of_task) if name.startswith(of_task) else ""
     inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
-    if config_id and isinstance(inner, dict):
-        if inner.get("id") not in (None, "", config_id):
-            raise InvalidParams(("configId", "is not the id of the config"))
-        inner = inner | {"id": config_id}
+    for member, id in (("configId", config_id), ("name", named)):
+        if id and isinstance(inner, dict):
+            if inner.get("id") not in (None, "", id):
+                raise InvalidParams((member, "is not the id of the config"))
+            inner = inner | {"id": id}
     return {"taskId": params["id"], "pushNotificationConfig": with_schemes(inner)}
 
 
@@ -276,10 +279,19 @@ def _proto_frame(frame: Frame, history_length: int | None) -> bytes | None:
     return None if wire is None else orjson.dumps({_frame_name(frame): proto(orjson.loads(wire))})
 
 
+_KINDS = {
+    "PARSE_ERROR": "JSONParseError",
+    "INTERNAL_ERROR": "InternalError",
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": "AuthenticatedExtendedCardNotConfiguredError",
+}
+"""The names of errors in 0.3 (its JSON Schema) that do not follow from their reasons."""
+
+
 def _encode_error(error: Error, status: int, name: str) -> Json:
     """Return the body of 1.0, with the members that the official clients of 0.3 read: code, message and type."""
     body = encode_rest_error(error, status, name)
-    kind = reason_of(error).title().replace("_", "") + "Error"
+    reason = reason_of(error)
+    kind = _KINDS.get(reason) or reason.title().replace("_", "") + "Error"
     return body | {"code": v0_3.DIALECT.code(error), "message": body["error"]["message"], "type": kind}
 
 

@@ -16,7 +16,8 @@ from a2a.dialects.cards_1_0 import encode_card, encode_extended_card
 from a2a.dialects.errors_1_0 import COLUMN, REST_STATUSES, encode_error, encode_rest_error
 from a2a.dialects.json.json_1_0 import dumps, encode_message, status_frame
 from a2a.dialects.params_1_0 import (
-    OF_TASK,
+    CancelParams,
+    GetParams,
     ListParams,
     PagingParams,
     SendParams,
@@ -96,7 +97,7 @@ ROUTES = (
     # The specification says POST in its text and GET in the protobuf (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
-    Route(verb="GET", path="/tasks/{id}", method="GetTask", query=TaskParams),
+    Route(verb="GET", path="/tasks/{id}", method="GetTask", query=GetParams),
     Route(verb="POST", path=_CONFIGS, method="CreateTaskPushNotificationConfig", query=TenantParams),
     Route(verb="GET", path=_CONFIGS, method="ListTaskPushNotificationConfigs", query=PagingParams),
     Route(verb="GET", path=_CONFIGS + "/{id}", method="GetTaskPushNotificationConfig", query=TenantParams),
@@ -120,12 +121,12 @@ METHODS = {
         params=SendParams,
         result=types.EVENT,
     ),
-    "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task, params=OF_TASK, result=types.Task),
+    "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task, params=GetParams, result=types.Task),
     "ListTasks": Method(
         request=ListTasks, decode=decode_list, encode=encode_page, params=ListParams, result=types.TaskPage
     ),
     "CancelTask": Method(
-        request=CancelTask, decode=decode_cancel, encode=encode_bare_task, params=TaskParams, result=types.Task
+        request=CancelTask, decode=decode_cancel, encode=encode_bare_task, params=CancelParams, result=types.Task
     ),
     "SubscribeToTask": Method(
         request=SubscribeToTask,

@@ -41,6 +41,7 @@ from tasks_app.event_log.read_events import (
     ReadEvents,
     read_events_many,
     read_tails,
+    seq_after_questions,
     seq_of_message,
     stored_event,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "renew",
     "run_seq",
     "seal_addresses",
+    "seq_after_questions",
     "seq_of_message",
     "stored_event",
 ]

@@ -9,6 +9,7 @@ import orjson
 from msgspec import Struct
 
 from a2a.documents import EventDocument, EventKind
+from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres, one_of
 from tasks_app.database.work import Work
@@ -147,6 +148,16 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
         cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
         ends = {task_id: Reached(task_id, seq, state) for task_id, seq, state in cursor.fetchall()}
     return [[ends[task_id] for task_id in item.task_ids if task_id in ends] for item in items]
+
+
+def seq_after_questions(task_id: str, seq: int) -> int:
+    """Return the number of the event after the last question, of those since an event, that was answered; the number of
+    that event itself if none was."""
+    changes = Event.objects.filter(task_id=task_id, seq__gte=seq, state__isnull=False).order_by("-seq")
+    present = changes.values_list("seq", flat=True).first() or seq
+    questions = changes.filter(seq__lt=present, state=TaskState.INPUT_REQUIRED.value)
+    question = questions.values_list("seq", flat=True).first()
+    return seq if question is None else question + 1
 
 
 def seq_of_message(task_id: str, message_id: str) -> int:

@@ -1,5 +1,7 @@
 """The operations on tasks: get, list, cancel and subscribe; and what other operations share of them."""
 
+from functools import partial
+
 from django.conf import settings
 from msgspec.structs import replace
 
@@ -15,7 +17,19 @@ from tasks_app.batches.rows import BATCH_AGENT, FindAgent
 from tasks_app.callers.access import Caller, check_tenant, sight
 from tasks_app.callers.permissions import may_see, shows
 from tasks_app.database.work import DoAlone, DoOwed, DoSlowly
-from tasks_app.event_log import Append, Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, change, read_as_of, record
+from tasks_app.event_log import (
+    Append,
+    Appended,
+    Head,
+    Long,
+    ReadAsOf,
+    ReadHead,
+    ReadTask,
+    change,
+    read_as_of,
+    record,
+    seq_after_questions,
+)
 from tasks_app.operations.operation import Ask, Context, Done, Follow, Grant, directly
 from tasks_app.operations.pages import Draft, begin_page
 
@@ -151,6 +165,9 @@ async def subscribe(request: SubscribeToTask, context: Context) -> Grant:
     after = request.after or 0
     if TaskState(head.state) in TERMINAL and not (request.closes or request.shows_end or 0 < after < head.seq):
         raise end_error(head)
+    if request.closes and 0 < after < head.seq:
+        # A question that was answered would end the stream, and its client would miss all that follows.
+        after = await DoSlowly(partial(seq_after_questions, head.task_id, after), context.caller.owner_id)
     if 0 < after <= head.seq:
         # Even if the cursor is at the last event: an event that is written meanwhile gets a frame of its own.
         first = await document_as_of(context.caller, head.task_id, head.context_id, after)

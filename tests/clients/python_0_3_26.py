@@ -267,6 +267,7 @@ async def errors():
             "unknown task": caller.client.get_task(TaskQueryParams(id=unknown)),
             "not cancelable": caller.client.cancel_task(TaskIdParams(id=ended)),
             "ended": caller.send("tck-complete-task", task_id=ended),
+            "ended stream": anext(listener.stream("late", task_id=ended)),
             "unknown stream": anext(listener.client.resubscribe(TaskIdParams(id=unknown))),
             "no such key": nobody.client.get_task(TaskQueryParams(id=ended)),
             "wrong field": caller.send("tck-complete-task", parts=[]),

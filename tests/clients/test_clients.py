@@ -222,3 +222,11 @@ def test_a_webhook_is_registered_read_listed_and_removed(client: Client, saw: Sa
 @pytest.mark.parametrize("name", ERRORS["python"])
 def test_errors_are_raised_as_what_they_are(client: Client, saw: Saw, name: str) -> None:
     assert saw("errors")[name].startswith(expected_error(client, name)), saw("errors")[name]
+
+
+@pytest.mark.parametrize(
+    "client", [client for client in CLIENTS if client.name == "python-0.3.26"], ids=str, indirect=True
+)
+def test_a_client_that_reads_only_events_is_told_why_its_stream_was_refused(client: Client, saw: Saw) -> None:
+    said = saw("errors")["ended stream"]
+    assert said.startswith("A2AClientJSONRPCError: JSON-RPC Error code=-32004 "), said

@@ -132,6 +132,7 @@ def test_the_same_send_is_the_same_request_in_every_json() -> None:
 def test_defaults_that_protobuf_leaves_out_are_what_they_are() -> None:
     assert not proto_send().return_immediately
     assert proto_send(configuration={}).return_immediately
+    assert proto_send(configuration={"blocking": None}).return_immediately
     assert proto_send(configuration={"blocking": False}).return_immediately
     assert not proto_send(configuration={"blocking": True}).return_immediately
     assert proto_send(configuration={"historyLength": 0}).history_length is None
@@ -225,6 +226,7 @@ def test_calls_without_a_body_decode_in_both() -> None:
 
 
 CONFIG = {"id": "c", "url": "https://example.org/hook"}
+CONFIGS = "pushNotificationConfigs"
 
 
 @pytest.mark.parametrize(
@@ -233,8 +235,9 @@ CONFIG = {"id": "c", "url": "https://example.org/hook"}
         {"parent": "tasks/t", "configId": "c", "config": {"name": "x", "pushNotificationConfig": CONFIG}},
         {"parent": "tasks/t", "config_id": "c", "config": {"name": "x", "push_notification_config": CONFIG}},
         {"configId": "c", "config": {"pushNotificationConfig": {"url": CONFIG["url"]}}},
-        {"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": CONFIG},
+        {"name": f"tasks/t/{CONFIGS}/c", "pushNotificationConfig": CONFIG},
         {"configId": "c", "name": "", "pushNotificationConfig": {"url": CONFIG["url"]}},
+        {"parent": "tasks/t", "name": f"tasks/t/{CONFIGS}/c", "pushNotificationConfig": {"url": CONFIG["url"]}},
         {"config": CONFIG},
     ],
     ids=",".join,
@@ -249,7 +252,7 @@ def test_a_webhook_may_be_told_in_every_shape_in_use(body: dict[str, Any]) -> No
 
 def test_webhooks_are_answered_in_both_jsons() -> None:
     wire = {"taskId": "t", "pushNotificationConfig": CONFIG}
-    named = {"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": CONFIG}
+    named = {"name": f"tasks/t/{CONFIGS}/c", "pushNotificationConfig": CONFIG}
 
     def answer(name: str, result: Any) -> Any:
         method = Method(request=GetTask, decode=lambda params: GetTask(id="t"), encode=orjson.dumps)

@@ -41,6 +41,7 @@ UNTOLD = {
     "a_client_that_lost_its_stream_comes_back_with_its_last_event": _STREAMS,
     "a_last_event_that_is_no_number_is_refused_before_anything_is_done": _STREAMS,
     "the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_in_0_x_alone": _STREAMS,
+    "a_client_that_comes_back_after_its_question_was_answered_misses_nothing": _STREAMS,
     "the_stream_of_a_follow_up_begins_where_it_was_said": _STREAMS,
     "missing_credentials_leave_a_stream_open": _STREAMS,
     "a_webhook_is_registered_read_listed_and_removed": _WEBHOOKS,

@@ -40,11 +40,15 @@ def test_only_streams_of_0_x_are_refused_with_an_event(caller: httpx.Client, met
     assert told.headers["content-type"] == "application/json"
 
 
-def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(caller: httpx.Client) -> None:
+@pytest.mark.parametrize("lines", [["text/event-stream"], ["*/*", "text/event-stream"]], ids=", ".join)
+def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(
+    caller: httpx.Client, lines: list[str]
+) -> None:
     configuration = {"pushNotificationConfig": {"url": "http://10.0.0.1/"}}
     message = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
     params = {"message": message, "metadata": {"agent": "extended"}, "configuration": configuration}
-    headers = {"Accept": "text/event-stream", "X-A2A-Extensions": GEO}
+    del caller.headers["Accept"]
+    headers = [("X-A2A-Extensions", GEO), *(("Accept", line) for line in lines)]
     told = caller.post("/jsonrpc", content=call("message/stream", params), headers=headers)
     assert told.headers["content-type"] == "text/event-stream"
     assert (told.headers["x-a2a-extensions"], told.headers["x-accel-buffering"]) == (GEO, "no")

@@ -40,7 +40,8 @@ def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part:
         raise InvalidParams((f"{path}.messageId", "must not be empty"))
     role = roles.get(wire["role"])
     if role is None:
-        names = " or ".join(name for name in roles if isinstance(name, str))
+        # The agent's role is known, and refused by the operation, because only the caller sends messages.
+        names = " or ".join(name for name, of in roles.items() if of is Role.USER and isinstance(name, str))
         raise InvalidParams((f"{path}.role", f"must be {names}"))
     if not wire["parts"]:
         raise InvalidParams((f"{path}.parts", "At least one part is required"))

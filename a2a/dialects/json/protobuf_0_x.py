@@ -71,7 +71,7 @@ def _kind_message(message: Json) -> Json:
     role = message.get("role")
     if isinstance(role, str | int) and not isinstance(role, bool):
         if role not in ROLES_BACK:
-            raise InvalidParams(("message.role", "must be ROLE_USER or ROLE_AGENT"))
+            raise InvalidParams(("message.role", "must be ROLE_USER"))
         message["role"] = ROLES_BACK[role]
     return message
 
@@ -94,7 +94,9 @@ def _kind_configuration(configuration: Json) -> Json:
     ProtoJSON omits default values. An absent `blocking` is false, and an absent history length is 0, which means all
     messages (docs/protocol.md#history-length).
     """
-    configuration = {"blocking": False} | camel_names(configuration)
+    configuration = {**camel_names(configuration)}
+    if configuration.get("blocking") is None:
+        configuration["blocking"] = False
     if "pushNotification" in configuration:
         configuration["pushNotificationConfig"] = with_schemes(configuration.pop("pushNotification"))
     length = configuration.get("historyLength")

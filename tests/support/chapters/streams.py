@@ -91,6 +91,19 @@ async def the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_i
 
 
 @chapter()
+async def a_client_that_comes_back_after_its_question_was_answered_misses_nothing(cast: Cast) -> None:
+    asked = await cast.me.follow("stream", cast.me.sending("one", agent="asks"))
+    task_id = asked[0].value["id"]
+    answered = await cast.me.send("two", task=task_id)
+    for seen in (asked[0], asked[-1]):
+        resumed = await cast.again.follow("subscribe", {"id": task_id}, **{"Last-Event-ID": str(seen.seq)})
+        assert cast.again.state(resumed[-1].value["status"]) == "completed"
+        assert folded(resumed)["text"] == text_of(answered)
+        if cast.again.subscription_ends:
+            assert [frame.seq for frame in resumed if frame.value.get("final")] == [resumed[-1].seq]
+
+
+@chapter()
 async def the_stream_of_a_follow_up_begins_where_it_was_said(cast: Cast) -> None:
     task = await cast.me.send("one", agent="asks")
     frames = await cast.me.follow("stream", cast.me.sending("two", task=task["id"]))
