@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.defaults import bad_request, page_not_found, server_error
@@ -63,10 +64,16 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def refuse(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django refuses: with a sentence if its host name is not one of ours."""
-    if not isinstance(exception, DisallowedHost):
-        return bad_request(request, exception)
-    return HttpResponse(OTHER_HOST, status=400, content_type="text/plain; charset=utf-8")
+    """Answer a request that Django refuses: with a sentence about its host name, or about the filter that a list of the
+    admin does not have."""
+    match exception:
+        case DisallowedHost():
+            sentence = OTHER_HOST
+        case DisallowedModelAdminLookup():  # Its text names the parameter.
+            sentence = f"{exception}: open the list without parameters. Its page shows the filters that there are.\n"
+        case _:
+            return bad_request(request, exception)
+    return HttpResponse(sentence, status=400, content_type="text/plain; charset=utf-8")
 
 
 def fail(request: HttpRequest) -> HttpResponse:

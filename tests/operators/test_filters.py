@@ -226,3 +226,10 @@ def make_one_of_each(tenant: str, name: str) -> None:
     printed("a2a", "budgets", "set", "5", *holder)
     printed("a2a", "limits", "set", "60", *holder)
     printed("a2a", "permissions", "allow", name, "agent", "*", *of)
+
+
+@pytest.mark.parametrize("query", ["zzz=1", "state__exact=x", "<b>=1"])
+def test_a_filter_that_a_list_of_the_admin_does_not_have_is_named(admin_client: Client, query: str) -> None:
+    page = admin_client.get(f"/admin/tasks_app/task/?{query}")
+    assert (page.status_code, page["Content-Type"]) == (400, "text/plain; charset=utf-8")
+    assert page.text.startswith(f"Filtering by {query.split('=')[0]} not allowed: open the list without parameters.")
