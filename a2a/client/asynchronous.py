@@ -16,6 +16,7 @@ import httpx
 from msgspec.structs import replace
 
 from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.arguments import check_credentials, check_kind, check_time, state_of
 from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.conversation import Conversation
@@ -83,7 +84,11 @@ class Client(SystemCalls):
         with WebSocket last.
         `downgrade` lets a refusal of the version (-32009) lead to an older one. With `interface` no card is read.
         Clients with the same `room` hold so many bytes of unfinished answers together, at most.
+        Raises TypeError for an argument of a wrong type.
         """
+        check_credentials(credentials)
+        check_kind("timeouts", timeouts, Timeouts, "Timeouts(request=60)")
+        check_kind("retries", retries, Retries, "Retries(times=5)")
         self.url = url
         self._versions = tuple(versions)
         self._bindings = tuple(map(binding_name, bindings))
@@ -210,17 +215,19 @@ class Client(SystemCalls):
         self,
         *,
         context_id: str | None = None,
-        state: TaskState | None = None,
+        state: TaskState | str | None = None,
         page_size: int = 50,
         page_token: str | None = None,
         history_length: int | None = None,
         since: datetime | None = None,
         include_artifacts: bool = False,
     ) -> TaskPage:
-        """Return one page of the caller's tasks, the newest status first."""
+        """Return one page of the caller's tasks, the newest status first. Raises ValueError for a text that is no
+        state, and TypeError if `since` is no datetime."""
+        check_time("since", since)
         request = ListTasks(
             context_id=context_id,
-            state=state,
+            state=state_of(state),
             page_size=page_size,
             page_token=page_token,
             history_length=history_length,

@@ -5,7 +5,7 @@ ClientError
 |- ConnectionRefused, Timeout                      the way to the server
 |- HttpError                                       HTTP failed on that way
 |  |- UntrustedServer, UnexpectedStatus
-|  `- ConnectionLost, NoRoom
+|  `- ConnectionLost, LargeMessageLost, NoRoom
 |- InvalidResponse                                 an answer that is not A2A
 |- StreamLost                                      a stream that could not be taken up again
 |- NoInterface, UntrustedCard, NoToken             before the first call
@@ -103,6 +103,15 @@ class ConnectionLost(HttpError):
     retryable = True
 
 
+class LargeMessageLost(ConnectionLost):
+    """The connection ended while a large message was sent. A server that refuses its size ends the connection, too,
+    and that may destroy the refusal, so the message is not sent again."""
+
+    reason = "LARGE_MESSAGE_LOST"
+    advice = "Send less in one message, or have the server take more; if it does, call again"
+    retryable = False
+
+
 class NoRoom(ConnectionLost):
     """The connection was closed, because there is no room for its large answer beside others that have not come
     whole."""
@@ -194,7 +203,7 @@ class ParseError(ServerError):
 
 class InvalidRequest(ServerError):
     reason = errors.InvalidRequest.reason
-    advice = "Check the size of the message, and the address"
+    advice = "Check the address, and the size of the message, which a server limits (A2A_BODY_BYTES there)"
 
 
 class MethodNotFound(ServerError):

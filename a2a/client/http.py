@@ -23,6 +23,7 @@ from a2a.client.errors import (
     ConnectTimeout,
     InvalidCall,
     InvalidResponse,
+    LargeMessageLost,
     Timeout,
     UntrustedServer,
 )
@@ -32,6 +33,11 @@ from a2a.client.room import Part, Room
 EVENT_STREAM = "text/event-stream"
 FAULTS = (httpx.HTTPError, ssl.SSLError)
 """The errors of a call. httpx maps no error of TLS after the handshake."""
+RESETS = (httpx.ReadError, httpx.WriteError, ssl.SSLError)
+"""The errors of a connection that was cut. An orderly end after the whole request is httpx.RemoteProtocolError."""
+LARGE = 1_000_000
+"""Bytes of a message from which on a cut connection may mean that the server takes no such message: the default of
+A2A_BODY_BYTES."""
 UNREADABLE = (httpx.InvalidURL, UnicodeError)
 """The errors of httpx about the address of a redirect, which it reads although it does not follow it."""
 _FAULTS: tuple[tuple[type[Exception], type[ClientError], str], ...] = (
@@ -165,7 +171,8 @@ class Http:
             async with within(limits.read, exchange.place):
                 response = await self.client.send(request, stream=True, follow_redirects=False)
         except FAULTS as error:
-            raise named(error, exchange.place) from error
+            # httpcore has already tried to read an early answer. A reset may have destroyed it.
+            raise named(error, exchange.place, len(exchange.body or b"")) from error
         except UNREADABLE as error:
             raise InvalidResponse(f"the answer leads to no address: {error}", where=exchange.place) from None
         try:
@@ -205,13 +212,23 @@ async def within(seconds: float | None, place: str) -> AsyncIterator[None]:
         raise Timeout(f"no answer in time, which is {seconds:g} seconds", where=place) from None
 
 
-def named(error: Exception, place: str) -> ClientError:
-    """Return the client's error for one of the FAULTS."""
+def named(error: Exception, place: str, size: int = 0) -> ClientError:
+    """Return the client's error for one of the FAULTS. The size is that of a request that has no answer yet."""
     if _is_about_certificates(error):
         return UntrustedServer(f"the certificate of the server is not valid: {error}", where=place)
     kind, words = next((kind, words) for fault, kind, words in _FAULTS if isinstance(error, fault))
     detail = f": {error}" if str(error) else ""
+    if kind is ConnectionLost and isinstance(error, RESETS):
+        return loss_of(f"{words}{detail}", place, size)
     return kind(f"{words}{detail}", where=place)
+
+
+def loss_of(what: str, place: str, size: int) -> ConnectionLost:
+    """Return the error of a connection that was cut while a message of so many bytes was sent."""
+    if size <= LARGE:
+        return ConnectionLost(what, where=place)
+    guess = f"the message of {size} bytes may be larger than the server takes (A2A_BODY_BYTES there)"
+    return LargeMessageLost(f"{what}: {guess}", where=place)
 
 
 def _is_about_certificates(error: BaseException | None) -> bool:

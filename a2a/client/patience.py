@@ -7,6 +7,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from a2a.batches import ExecuteBatch
+from a2a.client.arguments import check_limits, check_seconds
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import ClientError
 from a2a.memory import DeleteMemory, StoreMemory
@@ -28,6 +29,14 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     """The limit for a silence of a stream. After it the stream is resumed. None for no limit."""
     methods: Mapping[type[Request], float] = field(default_factory=dict)
     """Limits for single operations in place of `request`, such as {SendMessage: 600}."""
+
+    def __post_init__(self) -> None:
+        """Check the types, which asyncio and httpx would refuse in words of their own. Raises TypeError."""
+        check_seconds("connect", self.connect)
+        check_seconds("request", self.request)
+        if self.silence is not None:
+            check_seconds("silence", self.silence)
+        check_limits(self.methods)
 
     def of(self, request: type[Request], usual: Mapping[type[Request], float] | None = None) -> float:
         """Return the limit of a call. `usual` are those of its language."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from a2a.batches import BatchInput, ExecuteBatch, Optimization
 from a2a.client.answers import SharedStream, Workflow
+from a2a.client.arguments import check_parts
 from a2a.client.clock import Clock
 from a2a.client.conversation import Conversation
 from a2a.client.errors import MemoryNotFound, SharedStreamClosed
@@ -226,7 +227,9 @@ class SystemCalls(ABC):
         metadata: Json | None = None,
     ) -> Task:
         """Do one operation to many tasks, named by their ids, or to messages. Return the task of the batch."""
-        inputs = (BatchInput(task_id=one) if isinstance(one, str) else BatchInput(message=one) for one in items)
+        inputs = (
+            BatchInput(task_id=one) if isinstance(one, str) else BatchInput(message=message_of(one)) for one in items
+        )
         request = ExecuteBatch(
             operation=operation,
             items=tuple(inputs),
@@ -271,4 +274,5 @@ def message_of(message: str | Message, task_id: str | None = None, context_id: s
         raise TypeError(f"a message must be a text or a Message of a2a.types, not {type(message).__name__}")
     if isinstance(message, str):
         message = Message(message_id=str(uuid4()), role=Role.USER, parts=(Part(text=message),))
+    check_parts(message)
     return replace(message, task_id=task_id or message.task_id, context_id=context_id or message.context_id)

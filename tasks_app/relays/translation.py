@@ -151,6 +151,7 @@ _PASSING: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], .
     ((errors.ConnectionRefused, errors.ConnectTimeout), "The remote agent cannot be reached."),
     (errors.NoToken, "The remote agent's token endpoint gave no token."),
     (errors.NoRoom, "Too many large answers of the remote agent are still arriving."),
+    (errors.LargeMessageLost, "The connection to the remote agent was lost: the message may be larger than it takes."),
     (errors.ServerError, "The remote agent cannot do it at the moment ({reason})."),
     (ClientError, "The connection to the remote agent was lost ({reason})."),
 )
@@ -174,7 +175,8 @@ def failure_of(error: ClientError | Blocked | Unknown) -> Failure:
         return Failure("The address of the remote agent is not allowed here: see A2A_OUTBOUND_HOSTS.")
     if isinstance(error, Unknown):
         return Retry("The host of the remote agent was not found.")
-    passes = error.retryable or isinstance(error, errors.StreamLost)
+    # A large message is not sent again at once, but the next attempt may find a better connection.
+    passes = error.retryable or isinstance(error, errors.StreamLost | errors.LargeMessageLost)
     sentence = next(words for kinds, words in (_PASSING if passes else _FINAL) if isinstance(error, kinds))
     sentence = sentence.format(reason=error.reason, what=mask_text(error.what)[:WORDS].rstrip("."))
     return Retry(sentence, after=error.retry_after) if passes else Failure(sentence)

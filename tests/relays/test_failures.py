@@ -10,11 +10,14 @@ import orjson
 import pytest
 from django.db import connections
 
+from a2a.client import errors
 from a2a.client.patience import Retries
+from a2a.failures import Retry
 from a2a.types import Task
 from tasks_app.models import RelayedTask, Run
 from tasks_app.relays import registration, relayed_tasks
 from tasks_app.relays.remotes import client_of, room_of
+from tasks_app.relays.translation import failure_of
 from tests.client_library import faulty
 from tests.client_library.faulty import Act, Asked, Faulty, chunk, drop, error, events, half, plain, status, task
 from tests.conftest import Person
@@ -114,6 +117,12 @@ async def test_an_error_that_passes_leads_to_another_attempt_under_the_same_mess
     ids = {asked.wire["params"]["message"]["messageId"] for asked in server.asked if asked.verb == "POST"}
     assert len(ids) == 1
     assert len(server.asked) == 7
+
+
+def test_a_large_message_whose_connection_was_cut_leads_to_another_attempt() -> None:
+    failure = failure_of(errors.LargeMessageLost("the connection was lost"))
+    assert isinstance(failure, Retry)
+    assert str(failure) == "The connection to the remote agent was lost: the message may be larger than it takes."
 
 
 async def test_a_large_answer_that_finds_no_room_beside_unfinished_ones_leads_to_another_attempt(

@@ -18,6 +18,7 @@ from websockets import (
     InvalidURI,
     connect,
 )
+from websockets.frames import CloseCode
 
 from a2a.client import refusals
 from a2a.client.addresses import WS, check_address
@@ -28,10 +29,11 @@ from a2a.client.errors import (
     ConnectionRefused,
     ConnectTimeout,
     InvalidCall,
+    InvalidRequest,
     InvalidResponse,
     UntrustedServer,
 )
-from a2a.client.http import Answer, Http, within
+from a2a.client.http import Answer, Http, loss_of, within
 from a2a.client.patience import seconds_until
 from a2a.client.sharing import SharedWork
 from a2a.client.transports import Frame
@@ -68,6 +70,8 @@ class WebSocket:
         self._ids = count(1)
         self._connection: ClientConnection | None = None
         """The connection that calls share."""
+        self._largest = 0
+        """Bytes of the largest frame that was sent over it."""
         self._reading: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         """The calls that have no answer yet, by their ids."""
@@ -76,13 +80,18 @@ class WebSocket:
 
     async def call(self, method: str, params: Json, seconds: float, headers: Mapping[str, str]) -> Any:
         rpc_id = next(self._ids)
+        frame = self._frame(rpc_id, method, params, headers)
         answer = asyncio.get_running_loop().create_future()
         async with within(seconds, self._place(method)):
             connection = await self._shared()
             self._waiting[rpc_id] = answer
+            self._largest = max(self._largest, len(frame))
             try:
-                await self._send(connection, rpc_id, method, params, dict(headers))
+                await connection.send(frame, text=True)
                 return self._result(await answer, method)
+            except ConnectionClosed as error:
+                # If a frame was too large, it was the largest one. The other calls are made again.
+                raise self._loss(error, len(frame) if len(frame) == self._largest else 0) from error
             finally:
                 del self._waiting[rpc_id]
                 answer.cancel()
@@ -93,11 +102,15 @@ class WebSocket:
     ) -> AsyncIterator[AsyncIterator[Frame]]:
         rpc_id = next(self._ids)
         resumption: Json = {AFTER: int(after)} if after is not None and after.isdecimal() else {}
+        frame = self._frame(rpc_id, method, params, resumption | dict(headers))
         connection = await self._connect()
         try:
             async with within(self.http.timeouts.request, self._place(method)):
-                await self._send(connection, rpc_id, method, params, resumption | dict(headers))
-            yield self._frames(connection, rpc_id, method)
+                try:
+                    await connection.send(frame, text=True)
+                except ConnectionClosed as error:
+                    raise self._loss(error, len(frame)) from error
+            yield self._frames(connection, rpc_id, method, len(frame))
         finally:
             await _leave(connection)
 
@@ -162,13 +175,13 @@ class WebSocket:
     async def _shared(self) -> ClientConnection:
         async with self._connecting.attempt():
             if self._connection is None or self._reading is None or self._reading.done():
-                self._connection = await self._connect()
+                self._connection, self._largest = await self._connect(), 0
                 self._reading = asyncio.create_task(self._read(self._connection))
             return self._connection
 
     async def _read(self, connection: ClientConnection) -> None:
         """Hand each answer to its call, until the connection ends."""
-        fault: ClientError = ConnectionLost("the connection was closed", where=self.where)
+        fault: ClientError | ConnectionClosed = ConnectionLost("the connection was closed", where=self.where)
         strays = 0
         try:
             while True:
@@ -179,7 +192,7 @@ class WebSocket:
                 if answer is not None and not answer.done():
                     answer.set_result(wire)
                     strays = 0
-        except ClientError as error:
+        except (ClientError, ConnectionClosed) as error:
             fault = error
             connection.transport.abort()
         finally:
@@ -196,10 +209,15 @@ class WebSocket:
 
     # ------------------------------------------------------------------- frames
 
-    async def _frames(self, connection: ClientConnection, rpc_id: int, method: str) -> AsyncIterator[Frame]:
-        while (wire := await self._event(connection, rpc_id, method)) is not None:
-            sequence = wire.get(SEQUENCE)
-            yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
+    async def _frames(self, connection: ClientConnection, rpc_id: int, method: str, size: int) -> AsyncIterator[Frame]:
+        """Yield the events of a stream, which a frame of so many bytes has requested."""
+        try:
+            while (wire := await self._event(connection, rpc_id, method)) is not None:
+                size = 0  # The server has taken the frame.
+                sequence = wire.get(SEQUENCE)
+                yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
+        except ConnectionClosed as error:
+            raise self._loss(error, size) from error
 
     async def _event(self, connection: ClientConnection, rpc_id: int, method: str) -> Json | None:
         """Return the frame of the next event of a stream; None after the last one.
@@ -218,21 +236,24 @@ class WebSocket:
                     # The connection has this one call. A server that answers others would be heard for ever.
                     raise InvalidResponse("a frame has the id of another call", where=self._place(method))
 
-    async def _send(self, connection: ClientConnection, rpc_id: int, method: str, params: Json, more: Json) -> None:
-        wire = envelope(rpc_id, method, params)
+    def _frame(self, rpc_id: int, method: str, params: Json, more: Mapping[str, Any]) -> bytes:
         parameters = {**self._parameters, **more}
-        try:
-            await connection.send(orjson.dumps(wire | ({PARAMETERS: parameters} if parameters else {})).decode())
-        except ConnectionClosed as error:
-            raise ConnectionLost(f"the connection was closed: {error}", where=self.where) from error
+        return orjson.dumps(envelope(rpc_id, method, params) | ({PARAMETERS: parameters} if parameters else {}))
+
+    def _loss(self, error: ConnectionClosed, size: int) -> ClientError:
+        """Return the error of a call whose connection has ended. The size is that of its frame, or 0 if the connection
+        did not end because of it."""
+        if size and error.rcvd is not None and error.rcvd.code == CloseCode.MESSAGE_TOO_BIG:
+            return InvalidRequest(f"the server refused a message of {size} bytes: {error.rcvd}", where=self.where)
+        is_cut = isinstance(error.__cause__, ConnectionError | ssl.SSLError)
+        return loss_of(f"the connection was closed: {error}", self.where, size if is_cut else 0)
 
     async def _receive(self, connection: ClientConnection) -> Json:
+        """Return the next frame. Raises ClientError, and ConnectionClosed."""
         try:
             frame = await connection.recv()
             check_values(frame, self.where)
             wire = orjson.loads(frame)
-        except ConnectionClosed as error:
-            raise ConnectionLost(f"the connection was closed: {error}", where=self.where) from error
         except ValueError:
             wire = None
         fault = _fault(wire)
