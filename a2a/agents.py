@@ -36,6 +36,7 @@ from a2a.definitions import (
     where,
 )
 from a2a.media import Modes, modes
+from a2a.mistakes import AgentMistake, at_raise
 from a2a.money import Cost, cost_of
 from a2a.options import OPTIONS, Options
 from a2a.types import Extension, Json, Message, Privacy, Skill
@@ -112,8 +113,15 @@ class Agent(Struct, frozen=True, kw_only=True):
         return not self.blocks and not self.isolation
 
     def is_quick(self, message: Message) -> bool:
-        """Return whether the agent runs inside the call for a new task with this message."""
-        return self.quick(message) if callable(self.quick) else self.quick
+        """Return whether the agent runs inside the call for a new task with this message. Raises AgentMistake if the
+        function of `quick=` raises an error."""
+        if not callable(self.quick):
+            return self.quick
+        try:
+            return self.quick(message)
+        except Exception as error:
+            place, words = at_raise(error.__traceback__) or where(self.function), f"{type(error).__name__}: {error}"
+            raise AgentMistake(f'{place}: agent "{self.name}": the function of quick= raised {words}') from error
 
     @property
     def schema(self) -> Json | None:

@@ -12,7 +12,7 @@ from a2a.types import Part
 HERE = Path(__file__).parent
 CHOICES = "give text, bytes, JSON data, a Part, an Artifact, or what run.status, run.ask and their like make"
 
-_MEMBERS = {
+_MEMBERS: dict[str, type | tuple[type, ...]] = {
     "text": str,
     "url": str,
     "filename": str,
@@ -20,6 +20,7 @@ _MEMBERS = {
     "name": str,
     "description": str,
     "metadata": dict,
+    "raw": (bytes, bytearray, memoryview),
 }
 """The types of the members of a part and of an action, where they have such a member."""
 
@@ -54,11 +55,11 @@ def check_part(part: Part) -> None:
 
 
 def check_members(owner: str, value: Any) -> None:
-    """Raise WrongValue for a text or a name that is no string, and for metadata that is no dict."""
+    """Raise WrongValue for a member of a wrong type: a text or a name, metadata, or the bytes of a file."""
     for name, kind in _MEMBERS.items():
         member = getattr(value, name, None)
         if member is not None and not isinstance(member, kind):
-            what = "a dict" if kind is dict else "a string"
+            what = {"metadata": "a dict", "raw": "bytes"}.get(name, "a string")
             raise WrongValue(f"gives {owner} whose {name}= is not {what}, but of type {type(member).__name__}")
 
 
@@ -71,9 +72,10 @@ def _describe(value: Any) -> str:
             value.close()  # Python must not warn about it too.
             return f'a coroutine, {value.__qualname__}(): did you forget "await"?'
         case AsyncGeneratorType():
-            return f'an async generator, {value.__qualname__}(): give its values, one by one, with "async for"'
+            how = 'one by one, with "async for" in an async agent'
+            return f"an async generator, {value.__qualname__}(): give its values, {how}"
         case GeneratorType():
-            return f'a generator, {value.__qualname__}(): give its values, with "yield from" or one by one'
+            return f'a generator, {value.__qualname__}(): give its values, one by one, with "for"'
         case set() | frozenset() | tuple():
             return f"a {type(value).__name__}, which JSON does not have: give a list"
         case _ if inspect.isroutine(value):

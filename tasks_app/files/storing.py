@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from a2a.actions import Action
 from a2a.files import id_of, reference, safe_name, safe_type
 from a2a.media import media_type_of
+from a2a.mistakes import WrongValue
 from a2a.types import Part
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
@@ -24,12 +25,13 @@ from tasks_app.models import File
 
 
 class TooLarge(ValueError):
-    """Raised for a part beyond the limits; `place` is its index."""
+    """Raised for a part beyond the limits; `place` is its index, and `setting` the name of the limit."""
 
-    def __init__(self, place: int, sentence: str) -> None:
+    def __init__(self, place: int, sentence: str, setting: str) -> None:
         super().__init__(sentence)
         self.place = place
         self.sentence = sentence
+        self.setting = setting
 
 
 class StoredParts(Struct, frozen=True):
@@ -44,28 +46,34 @@ def has_large(parts: Sequence[Part]) -> bool:
     return any(part.raw is not None and len(part.raw) > settings.A2A_INLINE_BYTES for part in parts)
 
 
-def storing_of(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> DoWithFiles[StoredParts]:
+def storing_of(
+    parts: tuple[Part, ...], task_id: str = "", waiting: tuple[FileRow, ...] = ()
+) -> DoWithFiles[StoredParts]:
     """Return the work item that runs `store_large_parts`."""
-    return DoWithFiles(lambda: store_large_parts(parts, task_id, besides))
+    return DoWithFiles(lambda: store_large_parts(parts, task_id, waiting))
 
 
 async def store_action(action: Action, task_id: str, waiting: Sequence[FileRow]) -> tuple[Action, list[FileRow]]:
     """Store the large parts of an agent's action; return the action that refers to them, and their rows.
 
-    `waiting` are rows of the same task that are not written yet. Raises TooLarge.
+    `waiting` are rows of the same task that are not written yet. Raises WrongValue for a file beyond the limits, which
+    is a mistake of the author, as a value of a wrong type is.
     """
-    stored = await bridge.ask(storing_of(action.parts, task_id, sum(row.size for row in waiting)))
+    try:
+        stored = await bridge.ask(storing_of(action.parts, task_id, tuple(waiting)))
+    except TooLarge as error:
+        raise WrongValue(f"gives too large a file: {error.sentence}; {error.setting} sets the limit") from None
     return replace(action, parts=stored.parts), stored.rows
 
 
-def store_large_parts(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> StoredParts:
+def store_large_parts(parts: tuple[Part, ...], task_id: str = "", waiting: tuple[FileRow, ...] = ()) -> StoredParts:
     """Store the large parts as files. Raises TooLarge before anything is stored.
 
-    `besides` is the size of files that count towards the task's limit but have no row yet.
+    `waiting` are rows of files that count towards the task's limit, and that may be written meanwhile.
     """
     limit = settings.A2A_INLINE_BYTES
     sizes = {place: len(part.raw) for place, part in enumerate(parts) if part.raw and len(part.raw) > limit}
-    _check_sizes(sizes, task_id, besides)
+    _check_sizes(sizes, task_id, waiting)
     rows: list[FileRow] = []
     out = list(parts)
     try:
@@ -81,17 +89,19 @@ def store_large_parts(parts: tuple[Part, ...], task_id: str = "", besides: int =
     return StoredParts(tuple(out), rows)
 
 
-def _check_sizes(sizes: dict[int, int], task_id: str, besides: int) -> None:
+def _check_sizes(sizes: dict[int, int], task_id: str, waiting: tuple[FileRow, ...]) -> None:
     most = settings.A2A_FILE_BYTES
     for place, size in sizes.items():
         if size > most:
-            raise TooLarge(place, f"a file may have at most {most} bytes; this one has {size}")
-    total = besides + sum(sizes.values())
+            raise TooLarge(place, f"a file may have at most {most} bytes; this one has {size}", "A2A_FILE_BYTES")
+    total = sum(row.size for row in waiting) + sum(sizes.values())
     if task_id:
-        total += File.objects.filter(holder=task_id).aggregate(total=Sum("size"))["total"] or 0
+        # The writer may have written rows that waited a moment ago. None counts twice.
+        others = File.objects.filter(holder=task_id).exclude(pk__in=[row.id for row in waiting])
+        total += others.aggregate(total=Sum("size"))["total"] or 0
     if total > settings.A2A_TASK_FILE_BYTES:
-        sentence = f"all files of a task together may have at most {settings.A2A_TASK_FILE_BYTES} bytes"
-        raise TooLarge(next(iter(sizes)), sentence)
+        sentence = f"all files of a task together may have at most {settings.A2A_TASK_FILE_BYTES} bytes, not {total}"
+        raise TooLarge(next(iter(sizes)), sentence, "A2A_TASK_FILE_BYTES")
 
 
 def _store(part: Part, task_id: str) -> tuple[Part, FileRow]:

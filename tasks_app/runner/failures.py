@@ -41,7 +41,10 @@ def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, 
     """Log an error of an agent. Return the text for its caller, and the reference to the log; empty for a Failure."""
     if isinstance(error, Failure):
         text = text_of(error)
-        log.warning("%s: agent %s failed in its own words", who, agent, extra=run_fields(task_id, agent, text))
+        fields = run_fields(task_id, agent, text)
+        # The field is masked and cut. In one line, so that no text of an agent or its caller looks like another record.
+        words = " ".join((fields["detail"] or "").split())
+        log.warning("%s: agent %s failed, and its caller reads: %s", who, agent, words, extra=fields)
         return text, ""
     reference = secrets.token_hex(6)
     fields = run_fields(task_id, agent, words_of(error), reference)

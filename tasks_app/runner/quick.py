@@ -16,13 +16,14 @@ from a2a.agents import registry
 from a2a.dialects.json.json_1_0 import encoded_size
 from a2a.errors import Timeout, Unavailable
 from a2a.events import Event, status_of
+from a2a.mistakes import WrongValue
 from a2a.run import Run
 from a2a.scribe import Scribe, merge
 from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
 from tasks_app.database.rows import FileRow, RunRow
-from tasks_app.files import TooLarge, has_large, store_action
+from tasks_app.files import has_large, store_action
 from tasks_app.ids import uuid7
 from tasks_app.log_fields import run_fields
 from tasks_app.runner.driver import Driver
@@ -155,7 +156,7 @@ async def play_quickly(run: Run, owner_id: int) -> Played:
         if has_large(action.parts) and not run.cancelled:
             try:
                 action, rows = await store_action(action, "", played.files)
-            except TooLarge:
+            except WrongValue:
                 raise
             except Exception as error:  # an operator chooses the storage, and it may raise anything
                 raise FileRefused(str(error)) from error

@@ -9,13 +9,14 @@ from functools import partial
 from django.conf import settings
 
 from a2a.actions import Action
+from a2a.mistakes import WrongValue
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import AWAY
 from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import FileRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Appended, NewerMessage, notify, run_seq
-from tasks_app.files import TooLarge, store_action
+from tasks_app.files import store_action
 from tasks_app.hints import Reached
 from tasks_app.runner.stopped import FileRefused, LostLease, MessageWaits, WriteFailed
 
@@ -62,13 +63,13 @@ async def store_files(
     action: Action, task_id: str, waiting: Sequence[FileRow], on_outage: Callable[[], None]
 ) -> tuple[Action, list[FileRow]]:
     """Store the large parts of an action as `store_action` does, but repeat what fails for as long as a lease. Raises
-    TooLarge, and FileRefused if the storage takes nothing for so long."""
+    WrongValue, and FileRefused if the storage takes nothing for so long."""
     lease, time = settings.A2A_LEASE_SECONDS, asyncio.get_running_loop().time
     since, pause = 0.0, SHORTEST
     while True:
         try:
             return await store_action(action, task_id, waiting)
-        except TooLarge:
+        except WrongValue:
             raise
         except Exception as error:  # an operator chooses the storage, and it may raise anything
             if not since:

@@ -87,6 +87,8 @@ class Writer:
         self.buffer: list[Event] = []
         self.files: list[FileRow] = []
         """Files of large parts in the buffer."""
+        self.files_under_way: list[FileRow] = []
+        """Files of the write under way, which the table may not have yet."""
         self.position: PositionRow | None = None
         """The position that the agent gave with its last action in the buffer, or before."""
         self.size = 0
@@ -116,11 +118,12 @@ class Writer:
         """The error of a write that failed. Later events have no place in the log."""
 
     async def accept(self, action: Action) -> None:
-        """Take an action of the agent. Raises LostLease, WriteFailed, TooLarge, FileRefused and Failure."""
+        """Take an action of the agent. Raises LostLease, WriteFailed, WrongValue, FileRefused and Failure."""
         if self.error is not None:
             raise self.error  # The run is over, but an agent that ignores its cancellation goes on.
         if has_large(action.parts):
-            action, rows = await store_files(action, self.read.document.id, self.files, self.on_outage)
+            waiting = [*self.files_under_way, *self.files]
+            action, rows = await store_files(action, self.read.document.id, waiting, self.on_outage)
             self.files += rows
         event = self.scribe.event(action, clock.now())
         size, together = encoded_size(event), merge(self.buffer[-1], event) if self.buffer else None
@@ -227,7 +230,8 @@ class Writer:
             if self.end_state is not None and ending is None:
                 return  # finish() writes the agent's last action.
             events, self.buffer, self.size = self.buffer, [], 0
-            files, self.files = self.files, []
+            self.files_under_way = files = self.files
+            self.files = []
             if not events:
                 await self._write_spending()
                 return
@@ -246,6 +250,7 @@ class Writer:
                 # An agent has cancelled all tasks of its loop. The events may be in the log or not.
                 self.error = WriteFailed()
                 raise
+            self.files_under_way = []
             self.last = asyncio.get_running_loop().time()
 
     async def _write(

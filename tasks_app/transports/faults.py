@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from a2a.errors import Error, Internal, Unavailable
+from a2a.mistakes import AgentMistake
 from tasks_app.database.errors import MAY_PASS, log_error
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.log_fields import words_of
@@ -19,7 +20,10 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
     """
     reference = exchange.row.id
     fields = fields_of(exchange, words_of(cause), reference=reference)
-    return fault_with(f"exchange {exchange.row.id} failed", cause, reference, fields)
+    what = f"exchange {exchange.row.id} failed"
+    if isinstance(cause, AgentMistake):
+        what = f"{what}: {cause}"  # its author need not look for the sentence at the end of a traceback
+    return fault_with(what, cause, reference, fields)
 
 
 def fault_with(what: str, cause: Exception, reference: str, fields: Mapping[str, str | None] | None = None) -> Error:

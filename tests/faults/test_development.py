@@ -54,6 +54,21 @@ async def failures(run):
     failed = [name for name in names if name not in sys.modules and find_spec(name)]
     yield f"failed of {len(names)}: {failed}"
 """
+FORGETS = """
+from a2a.agents import agent
+
+
+async def fetch():
+    return "done"
+
+
+@agent
+async def forgets(run):
+    \"\"\"Forgets to await.\"\"\"
+    answer = "done"
+    fetch()
+    yield answer
+"""
 INTERRUPTS = """
 import os, signal
 if os.environ.get("RUN_MAIN"):
@@ -127,6 +142,18 @@ async def test_a_server_comes_up_once_no_file_is_broken(nodes: list[Node], tmp_p
     await asyncio.to_thread(until, lambda: answer_of(node) == "Hello, Ann!", "an answer of the agent")
     assert await node.stop(signal.SIGTERM) == 0
     assert "Traceback" not in node.log
+
+
+@pytest.mark.parametrize("verb", ["runserver", "run"])
+async def test_warnings_of_python_reach_the_author(nodes: list[Node], tmp_path: Path, verb: str) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "forgets.py").write_text(FORGETS)
+    node = Node(tmp_path / "data", verb, A2A_AGENTS_DIR=str(tmp_path / "agents"))
+    nodes.append(node)
+    await node.start()
+    assert answer_of(node, "forgets") == "done"
+    await node.logs("forgets.py:13: RuntimeWarning: coroutine 'fetch' was never awaited")
+    assert await node.stop(signal.SIGTERM) == 0
 
 
 @pytest.mark.parametrize("verb", ["runserver", "run"])

@@ -62,7 +62,29 @@ def test_the_caller_reads_the_sentence_and_the_operator_the_traceback(
     assert (run.outcome, run.reference) == ("failed", "")
     assert SECRET in run.traceback
     assert f"task {task.id}" in caplog.text
-    assert f": agent {name} failed in its own words" in caplog.text
+    assert f": agent {name} failed, and its caller reads: The shop has no tea left." in caplog.text
+
+
+@agent
+async def fails_with_a_secret(run: Run) -> None:
+    """Fails with a sentence of two lines and a key."""
+    raise Failure("The shop refused td" + "k_0123456789abcdefghij.\n2026-01-01 ERROR A false line.")
+
+
+def test_the_log_has_the_text_of_a_failure_in_one_line_without_secrets(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent(owner, "tea", "fails-with-a-secret")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "tasks_app.runner.failures"]
+    assert line.endswith("its caller reads: The shop refused [redacted]. 2026-01-01 ERROR A false line.")
+
+
+def test_the_log_says_which_limit_a_task_has_reached(
+    owner: Person, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.A2A_TASK_EVENTS = 2
+    sent(owner, "tea", "fails-in-words")
+    assert "its caller reads: The agent has written more than a task may hold: 2 events." in caplog.text
 
 
 class Strange(Failure):

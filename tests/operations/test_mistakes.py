@@ -38,10 +38,10 @@ async def some_more() -> AsyncIterator[str]:
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "none": (lambda: None, f"gives None: {CHOICES}"),
     "coroutine": (fetch, 'gives a coroutine, fetch(): did you forget "await"?'),
-    "generator": (some, 'gives a generator, some(): give its values, with "yield from" or one by one'),
+    "generator": (some, 'gives a generator, some(): give its values, one by one, with "for"'),
     "async generator": (
         some_more,
-        'gives an async generator, some_more(): give its values, one by one, with "async for"',
+        'gives an async generator, some_more(): give its values, one by one, with "async for" in an async agent',
     ),
     "set": (lambda: {1}, "gives a set, which JSON does not have: give a list"),
     "set inside": (lambda: {"numbers": {1}}, "gives what JSON cannot hold: type is not JSON serializable: set"),
@@ -62,6 +62,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "odd text": (
         lambda: Part(text=7),  # type: ignore[arg-type]  # the mistake
         "gives a Part whose text= is not a string, but of type int",
+    ),
+    "odd file": (
+        lambda: Part(raw="text"),  # type: ignore[arg-type]  # the mistake
+        "gives a Part whose raw= is not bytes, but of type str",
     ),
     "odd parts": (
         lambda: Artifact(artifact_id="a", parts=("x",)),  # type: ignore[arg-type]  # the mistake

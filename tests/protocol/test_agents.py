@@ -1,5 +1,6 @@
 """@agent: what a definition gives, and its mistakes, named with file and line."""
 
+import functools
 import inspect
 import re
 import subprocess
@@ -12,9 +13,10 @@ import pytest
 from a2a.agents import Registry, agent, define
 from a2a.cards import describe
 from a2a.definitions import AgentDefinitionError
+from a2a.mistakes import AgentMistake
 from a2a.options import OPTIONS, Options
 from a2a.run import Run
-from a2a.types import Extension, Skill
+from a2a.types import Extension, Message, Role, Skill
 from tests.conftest import ROOT
 from tests.support.servers import COMMAND_SECONDS
 
@@ -61,8 +63,6 @@ def test_an_underscore_becomes_a_hyphen() -> None:
 
 
 def test_the_form_is_found_behind_decorators() -> None:
-    import functools
-
     async def stream(run: Run) -> AsyncIterator[str]:
         """Streams."""
         yield ""
@@ -114,6 +114,47 @@ def test_a_quick_agent_has_no_process_of_its_own(quick: Any) -> None:
     assert told(good, quick=quick, isolation="process") == (
         "quick agents run inside the call: leave quick= or isolation= out"
     )
+
+
+class Judge:
+    """An object whose call is async."""
+
+    async def __call__(self, message: Message) -> bool:
+        return True
+
+
+async def judges(message: Message) -> bool:
+    """Decides too late."""
+    return True
+
+
+def test_a_function_that_decides_whether_an_agent_is_quick_is_plain() -> None:
+    sentence = 'quick= must be a plain function, which answers at once: "def" without a yield'
+    for quick in (judges, functools.partial(judges), Judge()):
+        assert told(good, quick=quick) == sentence
+
+
+@pytest.mark.parametrize(
+    "quick",
+    [lambda: True, lambda message, more: True, lambda *, message: True],
+    ids=["no parameter", "two parameters", "a parameter by name"],
+)
+def test_a_function_that_decides_whether_an_agent_is_quick_takes_the_message(quick: Any) -> None:
+    assert told(good, quick=quick) == "quick= must be a function of one parameter, the message"
+
+
+def test_a_function_of_python_itself_may_decide_whether_an_agent_is_quick() -> None:
+    assert define(good, {"quick": bool}).quick is bool
+
+
+def test_a_function_of_quick_that_raises_is_named_with_its_line() -> None:
+    def fails(message: Message) -> bool:
+        raise KeyError("city")
+
+    quick, line = define(good, {"quick": fails}), fails.__code__.co_firstlineno + 1
+    with pytest.raises(AgentMistake) as raised:
+        quick.is_quick(Message(message_id="m", role=Role.USER, parts=()))
+    assert str(raised.value) == f"{__file__}:{line}: agent \"good\": the function of quick= raised KeyError: 'city'"
 
 
 def test_a_limit_of_memory_needs_a_process() -> None:
@@ -181,7 +222,21 @@ def test_a_function_without_a_run_is_shown_how_to_take_it() -> None:
     def nothing() -> None:
         """Takes nothing."""
 
-    assert told(nothing) == "must take the run as its first parameter: def nothing(run)"
+    def named(*, run: Run) -> None:
+        """Takes the run by name alone."""
+
+    def second(number: int, run: Run) -> None:
+        """Takes the run behind an input."""
+
+    class Shop:
+        def method(self, run: Run) -> None:
+            """Takes the run behind its object."""
+
+    sentence = "must take the run as its first parameter: def "
+    for function in (nothing, named, second):
+        assert told(function) == f"{sentence}{function.__name__}(run)"
+    assert told(Shop.method) == f"{sentence}method(run), outside of a class"
+    assert define(Shop().method, {}).inputs is None
 
 
 def test_star_parameters_cannot_be_on_a_card() -> None:
@@ -206,11 +261,24 @@ def test_a_type_that_is_not_known_or_not_json_is_named() -> None:
     def unknown(run: Run, where: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
         """Has a type that is not there."""
 
-    def not_json(run: Run, stack: inspect.FrameInfo | Registry) -> None:
+    def not_json(run: Run, days: int, stack: list[Registry]) -> None:
         """Has a type that JSON cannot make."""
 
+    def unclear(run: Run, days: list[int] | tuple[int]) -> None:
+        """Has a type that JSON cannot tell apart."""
+
+    def unsafe(run: Run, days: list[int] = [1]) -> None:  # noqa: B006  # the mistake
+        """Has a default that is shared."""
+
     assert "a parameter's type is not known" in told(unknown)
-    assert "a parameter's type cannot come from JSON" in told(not_json)
+    sentence = told(not_json)
+    assert sentence.startswith(
+        "the type of its parameter stack cannot come from JSON: type <class 'a2a.agents.Registry'> is not supported; "
+        "take str, int, float, bool, "
+    )
+    assert "\n" not in sentence
+    assert told(unclear).startswith("the type of its parameter days cannot come from JSON: Type unions may not ")
+    assert told(unsafe).startswith("its parameters cannot be filled from JSON: Using a non-empty mutable ")
 
 
 def test_an_agent_that_is_tried_once_has_no_exceptions_to_try_again_after() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from a2a import Message, Run, agent
 from a2a.errors import Internal
 from tasks_app.log_fields import FIELDS, JsonLine, error_fields
 from tasks_app.operations import tasks
@@ -89,6 +90,30 @@ async def test_a_fault_is_one_record_with_its_reference(
     assert json.loads(records.lines[0])["traceback"].startswith("Traceback")
 
 
+def in_doubt(message: Message) -> bool:
+    """Whether the agent is quick, if it could tell."""
+    raise KeyError("city")
+
+
+@agent(quick=in_doubt)
+async def never_decided(run: Run) -> str:
+    """Never answers, because its `quick=` fails."""
+    return "?"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("service")
+async def test_a_function_of_quick_that_fails_is_named_in_the_line_of_the_fault(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    status = await refused(speaker(owner), "send", {"message": text, "metadata": {"agent": "never-decided"}})
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "tasks_app.transports.faults"]
+    assert status == 500
+    place = f"{__file__}:{in_doubt.__code__.co_firstlineno + 2}"
+    assert f"failed: {place}: agent \"never-decided\": the function of quick= raised KeyError: 'city'" in line
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("service")
 async def test_a_stranger_is_logged_without_a_caller_and_without_the_key(owner: Person, records: Records) -> None:
@@ -114,12 +139,12 @@ async def test_members_of_a_batch_and_notifications_have_a_record_each(owner: Pe
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("service")
-@pytest.mark.parametrize("agent", ["raises", "quick-raises", "sleeper"])
-def test_a_failed_run_is_one_record_with_its_task(owner: Person, records: Records, agent: str) -> None:
-    task = asyncio.run(speaker(owner).send("hello", agent=agent))
+@pytest.mark.parametrize("name", ["raises", "quick-raises", "sleeper"])
+def test_a_failed_run_is_one_record_with_its_task(owner: Person, records: Records, name: str) -> None:
+    task = asyncio.run(speaker(owner).send("hello", agent=name))
     assert task["status"]["state"] == "failed"
     (found,) = records.found
-    assert (found["operation"], found["task_id"], found["reason"]) == (f"run {agent}", task["id"], "RUN_FAILED")
+    assert (found["operation"], found["task_id"], found["reason"]) == (f"run {name}", task["id"], "RUN_FAILED")
     assert found["detail"]
 
 

@@ -1,6 +1,7 @@
 """manage.py runserver and `make dev`: a development server on daphne that runs agents and reloads edited code."""
 
 import sys
+import warnings
 from typing import Any
 
 # Django's reloader lists the loaded modules while the server's thread imports others. Celery loads dateutil, which
@@ -9,6 +10,7 @@ import celery.app.base  # noqa: F401
 from daphne.management.commands.runserver import Command as DaphneCommand
 from django.conf import settings
 from django.core.management import CommandError
+from twisted.logger import globalLogBeginner
 
 from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.database.sql import on_postgres
@@ -53,12 +55,24 @@ class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
         take_over_tasks()
         services.start()
         print_now(self.stdout, text)
+        _keep_warnings()
         super().inner_run(*args, **options)
         if lock:
             lock.close()
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
         """Log nothing: the application itself logs each call, in the same format under every server."""
+
+
+def _keep_warnings() -> None:
+    """Keep the warnings of Python on standard error, where the author of an agent looks for them.
+
+    The first call of `beginLoggingTo` in a process sends them to Twisted's log. That of daphne would be the first one,
+    and daphne drops this log.
+    """
+    show = warnings.showwarning
+    globalLogBeginner.beginLoggingTo([], discardBuffer=True, redirectStandardIO=False)
+    warnings.showwarning = show
 
 
 def _add_brackets(host: str) -> str:

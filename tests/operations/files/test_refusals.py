@@ -1,24 +1,30 @@
 """Files that are too large, or whose storage fails."""
 
-import logging
+import asyncio
+import re
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from django.core.files.storage import storages
+from django.db import connection
 
+import a2a
 from a2a.documents import TaskDocument
 from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable, UnsupportedOperation
 from a2a.types import Part, PushConfig, Task
+from tasks_app.database.tables import FILES
 from tasks_app.event_log import as_of
 from tasks_app.files.storage import MEMORY_SECONDS, outage
-from tasks_app.models import File
+from tasks_app.files.storing import store_large_parts
+from tasks_app.models import File, Run
 from tasks_app.models import Task as TaskRow
 from tasks_app.operations.send import create_task
 from tasks_app.process.counting import census
-from tasks_app.runner import store
+from tasks_app.runner import store, writer
 from tasks_app.upkeep.processes import troubles
 from tests.conftest import Person, until
 from tests.operations.asking import data, message, send, sent, streamed
@@ -27,6 +33,24 @@ from tests.operations.money import limit
 from tests.operations.reads import beside_reads
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@a2a.agent(output_modes=["*/*"])
+def makes_in_a_thread(run: a2a.Run, sizes: list[int]) -> Iterator[bytes]:
+    """Makes files in a thread."""
+    yield from map(bytes, sizes)
+
+
+@a2a.agent(quick=True, output_modes=["*/*"])
+async def makes_quickly(run: a2a.Run, sizes: list[int]) -> Any:
+    """Makes files within the call."""
+    return run.artifact(*map(bytes, sizes))
+
+
+@a2a.agent(isolation="process", output_modes=["*/*"])
+def makes_apart(run: a2a.Run, sizes: list[int]) -> Iterator[bytes]:
+    """Makes files in a process of its own."""
+    yield from map(bytes, sizes)
 
 
 @pytest.mark.parametrize(("limit", "words"), [("A2A_FILE_BYTES", "a file may"), ("A2A_TASK_FILE_BYTES", "of a task")])
@@ -123,6 +147,42 @@ def test_all_files_of_a_task_count_together(owner: Person, settings: Any) -> Non
     assert stored_paths() == rows()
 
 
+def test_a_file_whose_row_was_written_meanwhile_counts_once(settings: Any) -> None:
+    settings.A2A_TASK_FILE_BYTES = 2 * len(BIG)
+    stored = store_large_parts((PDF,), "t-1").rows
+    with connection.cursor() as cursor:
+        FILES.write(cursor, stored)
+    assert store_large_parts((PDF,), "t-1", tuple(stored)).rows
+
+
+def test_a_file_whose_row_is_being_written_counts(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Store a second file while the write of the first one is under way."""
+    settings.A2A_TASK_FILE_BYTES = 40_000
+    write, accept, calls = writer.store, writer.Writer.accept, iter([1])
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    async def write_late(*arguments: Any) -> int:
+        begun.set()
+        await done.wait()
+        return await write(*arguments)
+
+    async def accept_meanwhile(*arguments: Any) -> None:
+        if next(calls, None):
+            await accept(*arguments)
+            return
+        await begun.wait()
+        try:
+            await accept(*arguments)
+        finally:
+            done.set()
+
+    monkeypatch.setattr(writer, "store", write_late)
+    monkeypatch.setattr(writer.Writer, "accept", accept_meanwhile)
+    assert sent(owner, data({"sizes": [20_001, 20_001]}), "files").status.state == "failed"
+
+
 def test_an_agent_that_fails_leaves_the_files_that_it_made(owner: Person) -> None:
     task = sent(owner, message(parts=(Part(text="fail"), Part(data={"sizes": [50_000]}))), "files")
     assert task.status.state == "failed"
@@ -209,8 +269,23 @@ def text_of_status(task: Task) -> str:
     return task.status.message.text
 
 
-def test_the_log_says_why_a_file_could_not_be_kept(owner: Person, settings: Any, caplog: Any) -> None:
-    settings.A2A_FILE_BYTES = 20_000
-    with caplog.at_level(logging.ERROR):
-        sent(owner, data({"sizes": [20_001]}), "files")
-    assert "a file may have at most 20000 bytes; this one has 20001" in caplog.text
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [
+        ("A2A_FILE_BYTES", 20_000, "a file may have at most 20000 bytes; this one has 20001"),
+        ("A2A_TASK_FILE_BYTES", 40_000, "all files of a task together may have at most 40000 bytes, not 40002"),
+    ],
+)
+@pytest.mark.parametrize("agent", ["files", "makes-in-a-thread", "makes-quickly", "makes-apart"])
+@pytest.mark.usefixtures("isolation")
+def test_the_author_of_too_large_a_file_is_told_the_limit_and_the_line(
+    owner: Person, settings: Any, caplog: pytest.LogCaptureFixture, agent: str, name: str, value: int, limit: str
+) -> None:
+    setattr(settings, name, value)
+    task = sent(owner, data({"sizes": [20_001, 20_001]}), agent)
+    assert text_of_status(task).startswith("The agent failed. Reference: ")
+    (said,) = [record for record in caplog.records if record.name == "tasks_app.runner.failures"]
+    sentence = rf'\.py:\d+: agent "{agent}" gives too large a file: {limit}; {name} sets the limit'
+    assert re.search(f"{sentence}$", said.getMessage())
+    assert said.exc_info is None
+    assert re.search(f"{sentence}$", Run.objects.get().traceback)
