@@ -15,7 +15,6 @@ from tasks_app.admin.keys import DatedTable
 from tasks_app.admin.making import Checked, Making, Reason, check_tenant, list_languages
 from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import format_time
-from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
@@ -117,8 +116,7 @@ class ServiceAccountAdmin(Making, DatedTable[ServiceAccount]):
     def refuse_former_tokens(self, request: HttpRequest, queryset: QuerySet[ServiceAccount]) -> HttpResponse | None:
         """Refuse the tokens that the accounts have now. New ones of their issuers are accepted."""
         warning = "Tokens that were issued until now are refused for ever. New ones are accepted."
-        rows = queryset.exclude(issuer=CERTIFICATE)
-        return self._act(request, rows, "refuse_former_tokens", accounts.set_not_before, warning)
+        return self._act(request, queryset, "refuse_former_tokens", accounts.set_not_before, warning)
 
     def _act(
         self,

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from tasks_app.admin.readonly import LogTable, M, confirm, link, read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.refusals import sentence_of
 from tasks_app.operators.removals import RowRemoved, watching
 from tasks_app.webhooks import Answer
 
@@ -106,7 +107,8 @@ def act_on_each(
 ) -> HttpResponse | None:
     """Ask for confirmation, then perform the verb on each row that was confirmed.
 
-    `name` is the action, and `verb` returns whether it has changed the row.
+    `name` is the action, and `verb` returns whether it has changed the row. It raises ValueError with a sentence for a
+    row that it refuses, which is shown.
     """
     selection, title = list(rows[: MAX_SELECTED + 1]), name.replace("_", " ").capitalize()
     if len(selection) > MAX_SELECTED:
@@ -119,11 +121,17 @@ def act_on_each(
         return confirm(model_admin, request, names, lines, action=name, title=heading, warning=warning)
     confirmed_ids = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
     operator = read_operator(request)
-    count = sum(_changes(verb, row, operator) for row in selection if str(row.pk) in confirmed_ids)
+    count, refusals = 0, dict[str, Answer]()
+    for row in (row for row in selection if str(row.pk) in confirmed_ids):
+        try:
+            count += _changes(verb, row, operator)
+        except ValueError as error:
+            refusals[describe(row)] = Answer(refusal=sentence_of(error))
     left = len(selection) - count
     unchanged = f", {left} {'was' if left == 1 else 'were'} not changed" if left else ""
     message = f"{title}: {format_count(model_admin, count)}{unchanged}."
     model_admin.message_user(request, message, messages.SUCCESS if count and not left else messages.WARNING)
+    report_answers(model_admin, request, refusals, title)
     return None
 
 

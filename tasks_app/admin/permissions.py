@@ -40,14 +40,15 @@ class PermissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
                 check_pattern(values["kind"], values["pattern"])
             except ValueError as error:
                 self.add_error("pattern", str(error))
-        if values.get("principal"):
-            values["tenant"] = values["principal"].tenant
-        elif not values.get("tenant"):
+        principal, tenant = values.get("principal"), values.get("tenant")
+        if principal and tenant and principal.tenant != tenant:
+            raise forms.ValidationError(f"The principal {principal} is not of this tenant.")
+        if principal:
+            values["tenant"] = principal.tenant
+        elif not tenant:
             raise forms.ValidationError("Choose a principal, or a tenant for all of its principals.")
         try:
-            permissions.check_room(
-                values.get("principal") or values["tenant"], values.get("kind", ""), values.get("pattern", "")
-            )
+            permissions.check_room(principal or values["tenant"], values.get("kind", ""), values.get("pattern", ""))
         except ValueError as error:
             raise forms.ValidationError(str(error)) from None
         return values

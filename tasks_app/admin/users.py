@@ -30,17 +30,34 @@ from tasks_app.operators.texts import check_printable
 
 admin.site.unregister([User, Group])
 
-FORMS = "forms"
-"""The member of a session with a digest of what each form showed, by the table and the id of the row."""
+DIGEST = "_digest"
+"""The hidden field of a form with a digest of the values of its row when it was shown (audited_form.html)."""
+OPEN_AGAIN = (
+    "Nothing was saved: the form does not say which values it showed. Open the page again, and make your changes there."
+)
+STALE = (
+    "Nothing was saved: it was changed after the form was opened. The page now shows the present values: "
+    "make your changes again, where they are still right."
+)
 NAMESAKE = "Nothing was saved: another operator has made one of this name meanwhile. Choose another name."
 CONFLICT = "Nothing was saved: a row that it needs was changed or removed meanwhile. Look at the form again."
 NO_ROW = "One of these rows does not exist. Choose among those that are shown."
-MOST_FORMS = 20
-"""Forms of which a session knows what they showed: the newest ones."""
 
 
 def _sentence_of(error: IntegrityError) -> str:
     return NAMESAKE if users.is_of_namesake(error) else CONFLICT
+
+
+def _check_digest(digest: str | None, present: str) -> None:
+    """Check that a form which is saved showed the values that its row still has. Raises UserRefused.
+
+    A form has every value. Saving an older one would enable an operator again whom another has disabled meanwhile. The
+    form itself has the digest, because an operator may have several of one row, in as many tabs.
+    """
+    if digest is None:
+        raise users.UserRefused(OPEN_AGAIN)
+    if digest != present:
+        raise users.UserRefused(STALE)
 
 
 class RowsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # not generic at run time
@@ -60,6 +77,7 @@ class Audited(Selecting):
     """Django's forms, with their changes recorded as acts instead of in Django's own log."""
 
     formfield_overrides = ROWS
+    change_form_template = "admin/tasks_app/audited_form.html"
 
     class Media:
         css = {"all": ["taskdesk/admin.css"]}
@@ -88,26 +106,15 @@ class Audited(Selecting):
             row = self.get_object(request, unquote(object_id)) if object_id else None
             values = self.read_values(row) if row else {}
             request.former = values  # type: ignore[attr-defined]  # for log_change
-            if row:
-                self._compare(request, row, values)
-            return super(Audited, self).changeform_view(request, object_id, form_url, extra_context)
+            # Read before Django reads the row for the form: a change between the two leads to a refusal, never to a
+            # form that shows older values than its digest.
+            digest = hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()
+            if request.method == "POST" and row and self.has_change_permission(request, row):
+                _check_digest(request.POST.get(DIGEST), digest)
+            context = (extra_context or {}) | {"digest": digest}
+            return super(Audited, self).changeform_view(request, object_id, form_url, context)
 
         return self._keep_a_giver(request, view)
-
-    def _compare(self, request: HttpRequest, row: Any, values: dict[str, Any]) -> None:
-        """Note what the form shows, or check that it still is so when it is saved. Raises UserRefused.
-
-        A form has every value. Saving an older one would enable an operator again whom another has disabled meanwhile.
-        """
-        name = f"{self.opts.model_name} {row.pk}"
-        digest = hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        digests = request.session.get(FORMS, {})
-        if request.method == "POST":
-            if digests.get(name, digest) != digest:
-                raise users.UserRefused("Nothing was saved: it was changed meanwhile, and is shown as it is now.")
-            return
-        others = [(other, value) for other, value in digests.items() if other != name]
-        request.session[FORMS] = dict([*others, (name, digest)][-MOST_FORMS:])
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -338,6 +345,15 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 @admin.register(Group)
 class OperatorGroupAdmin(Audited, GroupAdmin):
     form = RoleForm
+
+    def log_change(self, request: HttpRequest, obj: Group, message: Any) -> None:  # type: ignore[override]  # no LogEntry
+        end_lost_approvals(*obj.user_set.all())
+        super().log_change(request, obj, message)
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        members = list(obj.user_set.all())
+        super().delete_model(request, obj)
+        end_lost_approvals(*members)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         # The names of two of the server's own decide what their operators see (reach.py), and `migrate` would make a

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from tasks_app.operators.approvals import end_lost_approvals
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.texts import check_printable
@@ -90,6 +91,7 @@ def change_role(by: Operator, group: Group, permissions: Collection[str]) -> Non
         _lock(group)
         before = names_of(group.permissions)
         group.permissions.set(rows)
+        end_lost_approvals(*group.user_set.all())
         record_acts(by, "change", Change(group, {"permissions": before}, {"permissions": names_of(group.permissions)}))
 
 
@@ -99,8 +101,10 @@ def remove_role(by: Operator, group: Group) -> None:
         raise UserRefused(f"The role {group.name!r} stays: `migrate` would make it again.")
     with keeping_a_giver(by):
         _lock(group)
+        members = list(group.user_set.all())
         record_acts(by, "delete", Change(group, describe_role(group), {}))
         group.delete()
+        end_lost_approvals(*members)
 
 
 def find_role(name: str) -> Group:

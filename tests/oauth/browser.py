@@ -40,10 +40,9 @@ class Browser:
         return page
 
     def submit(self, path: str, **fields: str) -> httpx.Response:
-        """Send a form of the admin."""
+        """Send a form of the admin, with its hidden fields."""
         page = self.open(path)
-        token = hidden_fields(page.text)["csrfmiddlewaretoken"]
-        return self.client.post(path, data=fields | {"csrfmiddlewaretoken": token}, headers={"Referer": str(page.url)})
+        return self.client.post(path, data=hidden_fields(page.text) | fields, headers={"Referer": str(page.url)})
 
     def send(self, path: str, **members: Any) -> httpx.Response:
         """Send JSON to the operators' API."""

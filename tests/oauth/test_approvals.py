@@ -11,6 +11,7 @@ import httpx
 import psycopg
 import pytest
 
+from tasks_app.operators.approvals import TO_APPROVE
 from tests.conftest import until
 from tests.oauth.browser import Browser
 from tests.oauth.conftest import Site
@@ -86,6 +87,44 @@ def test_an_approval_ends_with_the_role_or_the_second_factor_of_its_operator(
         case "factor-command":
             site.command("reset-second-factor", user["username"], noun="users")
     assert_ended(site, token, unused)
+
+
+@pytest.mark.parametrize(
+    "door", ["change-command", "change-api", "change-form", "remove-command", "remove-api", "remove-form"]
+)
+def test_an_approval_ends_when_the_role_of_its_operator_loses_the_permission(
+    site: Site, browser: Browser, zoe: tuple[dict[str, Any], Browser], door: str
+) -> None:
+    user, own = zoe
+    role = site.command("make", f"clients-{door}", "tasks_app.view_oauthclient", TO_APPROVE, noun="roles")
+    site.command("role", user["username"], role["name"], "viewer", noun="users")
+    token, unused = approvals(site, user, own)
+    api, form = f"/api/v1/roles/{role['id']}", f"/admin/auth/group/{role['id']}"
+    match door:
+        case "change-command":
+            site.command("change", role["name"], "tasks_app.view_oauthclient", noun="roles")
+        case "change-api":
+            answer = browser.send(f"{api}/change/", permissions=["tasks_app.view_oauthclient"])
+            assert answer.status_code == 200
+        case "change-form":
+            assert browser.submit(f"{form}/change/", name=role["name"]).status_code == 302
+        case "remove-command":
+            site.command("remove", role["name"], noun="roles")
+        case "remove-api":
+            assert browser.send(f"{api}/remove/").status_code == 200
+        case "remove-form":
+            assert browser.submit(f"{form}/delete/").status_code == 302
+    assert_ended(site, token, unused)
+
+
+def test_an_approval_stays_with_another_role_that_may_approve(site: Site) -> None:
+    role = site.command("make", "spare", TO_APPROVE, noun="roles")
+    user = site.command("make", "spared", "--role", "administrator", "--all-tenants", noun="users")
+    site.command("role", "spared", "administrator", role["name"], noun="users")
+    with httpx.Client(base_url=site.url, timeout=30, verify=NO_TLS) as client:
+        token = exchange(site, query_of(Browser(client, user["password"]).approve(address(site), "spared"))["code"])
+    site.command("remove", "spare", noun="roles")
+    assert is_active(site, token.json()["access_token"])
 
 
 def test_an_approval_stays_with_a_role_that_may_approve(site: Site) -> None:

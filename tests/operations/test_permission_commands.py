@@ -126,6 +126,15 @@ def test_the_form_says_what_is_wrong(admin: Client, owner: Person, form: dict[st
     assert not Permission.objects.exists()
 
 
+def test_the_form_refuses_a_principal_of_another_tenant(admin: Client, owner: Person, stranger: Person) -> None:
+    form = {"allows": "yes", "kind": "agent", "pattern": "x", "principal": str(owner.caller.owner_id)}
+    page = admin.post(ADD, form | {"tenant": str(stranger.caller.tenant_id)}).content.decode()
+    assert "The principal owner is not of this tenant." in page
+    assert not Permission.objects.exists()
+    assert admin.post(ADD, form | {"tenant": str(owner.caller.tenant_id)}).status_code == 302
+    assert Permission.objects.get().tenant_id == owner.caller.tenant_id
+
+
 def test_the_form_says_that_there_are_too_many(admin: Client, owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks_app.operators.permissions.MOST", 1)
     permissions("allow", "owner", "agent", "story", "--tenant", "home")

@@ -14,6 +14,7 @@ from tasks_app.models import Act, Principal, ServiceAccount, Tenant
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.operators.people import NamedReach, operator, program
 from tests.support.commands import printed, run
+from tests.transports.admin.pages import messages_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 ISSUER = "https://id.example.com"
@@ -193,3 +194,17 @@ def test_the_admin_disables_enables_and_limits_accounts(account: ServiceAccount)
     assert account.disabled_at is None
     assert account.not_before is not None
     assert verbs() == [("disable", "a test"), ("enable", "a test"), ("not-before", "a test")]
+
+
+def test_the_admin_says_that_a_certificate_has_no_tokens(account: ServiceAccount) -> None:
+    device = ServiceAccount.objects.create(issuer=CERTIFICATE, subject="dn:CN=x", principal=account.principal)
+    client = Client()
+    client.force_login(operator(ADMINISTRATOR))
+    form = {"action": "refuse_former_tokens", "_selected_action": [device.pk, account.pk], "post": "yes"}
+    answer = client.post(reverse("admin:tasks_app_serviceaccount_changelist"), form, follow=True)
+    assert messages_of(answer) == [
+        "Refuse former tokens: 1 service account, 1 was not changed.",
+        f"{device}: An account of a certificate has no tokens: disable it instead.",
+    ]
+    device.refresh_from_db()
+    assert (device.not_before, verbs()) == (None, [("not-before", "")])

@@ -13,6 +13,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tasks_app.operators.users import NamedReach, UserRefused, roles_of, set_active
 from tests.operators.people import Program, operator, program
 from tests.support.commands import printed
+from tests.transports.admin.pages import form_digest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 SENTENCE = "no operator could give roles any more"
@@ -27,7 +28,8 @@ def save(client: Client, user: User, **values: str) -> Any:
     form = {"username": user.username, "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
     form |= {"operatorreach-TOTAL_FORMS": "0", "operatorreach-INITIAL_FORMS": "0"}
     form |= {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
-    return client.post(reverse("admin:auth_user_change", args=[user.pk]), form | values, follow=True)
+    place = reverse("admin:auth_user_change", args=[user.pk])
+    return client.post(place, form | values | form_digest(client, place), follow=True)
 
 
 @pytest.mark.parametrize("verb", BODIES)
@@ -69,7 +71,8 @@ def test_the_forms_of_the_admin_refuse_it_too(client: Client) -> None:
         tom.refresh_from_db()
         assert (tom.is_active, roles_of(tom)) == (True, [ADMINISTRATOR])
     place = reverse("admin:auth_group_change", args=[group.pk])
-    (message,) = client.post(place, {"name": ADMINISTRATOR}, follow=True).context["messages"]
+    answer = client.post(place, {"name": ADMINISTRATOR} | form_digest(client, place), follow=True)
+    (message,) = answer.context["messages"]
     assert SENTENCE in str(message)
     assert group.permissions.exists()
     operator(ADMINISTRATOR)

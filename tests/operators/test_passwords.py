@@ -16,6 +16,7 @@ from tasks_app.operators import tokens
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tests.operators.people import OPS, Program, operator, program
 from tests.support.commands import run, text_of
+from tests.transports.admin.pages import form_digest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 OLD, NEW = "correct horse battery staple", "another horse battery staple"
@@ -94,7 +95,9 @@ def test_tokens_end_when_a_form_gives_a_password_or_ends_an_account(page: str, l
         },
     }
     place = reverse(f"admin:auth_user_{page}", args=[robot.user.pk])
-    assert browser(chief).post(place, forms[page]).status_code == 302
+    client = browser(chief)
+    seen = form_digest(client, place) if page == "change" else {}
+    assert client.post(place, forms[page] | seen).status_code == 302
     User.objects.filter(pk=robot.user.pk).update(is_active=True, is_staff=True)
     assert robot.get("tasks/").status_code == 401
     assert '"tokens":1' in Act.objects.filter(verb="change").latest("id").after

@@ -36,7 +36,7 @@ from tests.database.locks import needs_row_locks, under_way, waiting_for_locks
 from tests.operators.people import OPS, operator, program
 from tests.operators.tenants import Furniture
 from tests.support.operators import task
-from tests.transports.admin.pages import registered
+from tests.transports.admin.pages import digest_in, form_digest, messages_of, registered
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 BODIES: dict[str, dict[str, Any]] = {
@@ -279,25 +279,54 @@ def test_a_form_from_before_another_operators_act_undoes_nothing(admin_client: C
     reach = {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
     form = {"username": "tom", "is_active": "on", "is_staff": "on", "email": "tom@example.org"} | reach
     form["groups"] = str(tom.groups.get().pk)
-    admin_client.get(page)
+    stale = form | form_digest(admin_client, page)
     users.set_active(OPS, tom, False)
     users.set_roles(OPS, tom, [])
-    refused = admin_client.post(page, form, follow=True)
-    assert "Nothing was saved: it was changed meanwhile" in refused.content.decode()
-    tom.refresh_from_db()
-    assert (tom.is_active, users.roles_of(tom), tom.email) == (False, [], "")
+    now = form_digest(admin_client, page)  # in another tab
+    for _ in range(2):
+        refused = admin_client.post(page, stale, follow=True)
+        (message,) = messages_of(refused)
+        assert "Nothing was saved: it was changed after the form was opened." in message
+        fields = refused.context["adminform"].form
+        assert (fields["is_active"].value(), fields["email"].value(), list(fields["groups"].value())) == (False, "", [])
+        tom.refresh_from_db()
+        assert (tom.is_active, users.roles_of(tom), tom.email) == (False, [], "")
     assert not Act.objects.filter(verb="change").exists()
-    # The form was shown as it is now, so the operator may save it knowingly.
-    assert admin_client.post(page, form).status_code == 302
+    # That tab has shown the row as it is now, so the operator may save it knowingly.
+    assert admin_client.post(page, form | now).status_code == 302
     tom.refresh_from_db()
     assert (tom.is_active, users.roles_of(tom)) == (True, [OPERATOR])
+
+
+def test_a_form_that_does_not_say_what_it_showed_is_refused(admin_client: Client) -> None:
+    tom, role = operator(name="tom"), groups.make_role(OPS, "watch", ["tasks_app.view_task"])
+    inline = {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
+    for row, form in ((tom, {"email": "tom@example.org"} | inline), (role, {"name": "night"})):
+        page = reverse(f"admin:auth_{row._meta.model_name}_change", args=[row.pk])
+        admin_client.get(page)
+        (message,) = messages_of(admin_client.post(page, form, follow=True))
+        assert "Open the page again, and make your changes there." in message
+    tom.refresh_from_db()
+    role.refresh_from_db()
+    assert (tom.is_active, tom.email, role.name) == (True, "", "watch")
+
+
+def test_a_form_with_a_mistake_is_compared_again_when_it_is_corrected(admin_client: Client) -> None:
+    role = groups.make_role(OPS, "watch", ["tasks_app.view_task"])
+    page = reverse("admin:auth_group_change", args=[role.pk])
+    wrong = admin_client.post(page, {"name": "Viewer"} | form_digest(admin_client, page))
+    assert "There is a role" in wrong.content.decode()
+    groups.change_role(OPS, role, ["tasks_app.view_task", "tasks_app.view_webhook"])
+    (message,) = messages_of(admin_client.post(page, {"name": "night"} | digest_in(wrong), follow=True))
+    assert "Nothing was saved" in message
+    assert groups.describe_role(Group.objects.get(pk=role.pk)) == groups.describe_role(role)
 
 
 def test_a_role_is_not_saved_over_the_change_of_another_operator(admin_client: Client) -> None:
     role = groups.make_role(OPS, "watch", ["tasks_app.view_task"])
     page = reverse("admin:auth_group_change", args=[role.pk])
     form = {"name": "watch", "permissions": str(role.permissions.get().pk)}
-    admin_client.get(page)
+    stale = form | form_digest(admin_client, page)
     groups.change_role(OPS, role, [])
-    assert "Nothing was saved" in admin_client.post(page, form, follow=True).content.decode()
+    assert "Nothing was saved" in admin_client.post(page, stale, follow=True).content.decode()
     assert not role.permissions.exists()

@@ -31,7 +31,7 @@ from tasks_app.operators.users import NamedReach
 from tests.operators.people import EVERYWHERE, OPS, Program, operator, program
 from tests.operators.tenants import Furniture
 from tests.support.commands import printed, run
-from tests.transports.admin.pages import act, registered
+from tests.transports.admin.pages import act, form_digest, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 MINE, OTHER = "mine7", "other7"
@@ -235,11 +235,11 @@ def test_an_operator_of_a_tenant_sees_no_operators_and_widens_no_reach(mine: Fur
 
 def test_no_administrator_becomes_a_superuser_in_the_admin() -> None:
     ada, bob = User.objects.create_superuser("ada", password="a long password"), operator(ADMINISTRATOR, name="bob")
-    client = browser(bob)
+    client, place = browser(bob), reverse("admin:auth_user_change", args=[bob.pk])
     form = {"username": "bob", "is_superuser": "on", "is_active": "on", "is_staff": "on", "date_joined_0": "2026-01-01"}
     form |= {"date_joined_1": "00:00:00", "reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
     form["user_permissions"] = str(Permission.objects.get(codename="delete_user").pk)
-    client.post(reverse("admin:auth_user_change", args=[bob.pk]), form)
+    assert client.post(place, form | form_digest(client, place)).status_code == 302
     bob.refresh_from_db()
     assert not bob.is_superuser
     assert not bob.user_permissions.exists()

@@ -14,6 +14,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, ROLES
 from tasks_app.operators.users import NamedReach
 from tests.operators.people import OPS, operator, program
 from tests.support.commands import printed, run
+from tests.transports.admin.pages import form_digest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 WATCH = ["tasks_app.view_exchange", "tasks_app.view_task"]
@@ -114,7 +115,8 @@ def test_a_role_is_renamed_at_each_door_and_those_of_the_server_at_none() -> Non
     client.force_login(robot.user)
     assert printed("a2a", "roles", "rename", "watch", "night")[0]["name"] == "night"
     assert robot.post(f"roles/{role.pk}/rename/", name="Night").json()["name"] == "Night"
-    client.post(reverse("admin:auth_group_change", args=[role.pk]), {"name": "day", "permissions": []})
+    place = reverse("admin:auth_group_change", args=[role.pk])
+    client.post(place, {"name": "day", "permissions": []} | form_digest(client, place))
     assert Group.objects.get(pk=role.pk).name == "day"
     assert robot.post(f"roles/{role.pk}/rename/", name="Viewer").status_code == 400
     for own in Group.objects.filter(name__in=ROLES):

@@ -14,6 +14,7 @@ from tasks_app.operators.roles import ADMINISTRATOR
 from tests.operators.people import OPS, operator, program
 from tests.support.commands import run
 from tests.support.operators import task
+from tests.transports.admin.pages import form_digest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 KEY = {"principal": "pia", "tenant": "acme", "name": "ci", "scopes": "tasks:read", "reason": "new"}
@@ -184,7 +185,8 @@ def test_a_role_that_does_not_exist_is_refused_with_all_that_do() -> None:
 
 def test_the_form_of_an_operator_takes_no_name_that_turns_the_line_around(admin_client: Client) -> None:
     tom = operator(name="tom")
-    page = admin_client.post(reverse("admin:auth_user_change", args=[tom.pk]), {"first_name": "To\u202em"})
+    place = reverse("admin:auth_user_change", args=[tom.pk])
+    page = admin_client.post(place, {"first_name": "To\u202em"} | form_digest(admin_client, place))
     assert "must have printable characters only" in page.content.decode()
 
 
@@ -202,7 +204,8 @@ def test_a_form_refuses_a_choice_that_no_row_can_be(client: Client, page: str, v
     client.force_login(ada)
     place = reverse(f"admin:{page}", args=[ada.pk] if page.endswith("change") else ())
     inline = {"reach-TOTAL_FORMS": "1", "reach-INITIAL_FORMS": "0"}
-    answer = client.post(place, {"username": "ada", **inline, **values})
+    digest = form_digest(client, place) if page.endswith("change") else {}
+    answer = client.post(place, {"username": "ada", **inline, **values, **digest})
     assert answer.status_code == 200
     assert "errorlist" in answer.content.decode()
     assert not Act.objects.exists()

@@ -1,5 +1,6 @@
 """Pages of the admin: which there are, how they are asked for, and what they show."""
 
+import re
 from typing import Any
 
 from django.contrib import admin
@@ -46,6 +47,17 @@ def page(client: Client, model: str, pk: str) -> str:
     answer = client.get(reverse(f"admin:tasks_app_{model}_change", args=[pk]))
     assert answer.status_code == 200, answer.headers
     return answer.content.decode()
+
+
+def form_digest(client: Client, place: str) -> dict[str, str]:
+    """Open the form of an operator or a role, and return the hidden field that tells which values it showed."""
+    return digest_in(client.get(place))
+
+
+def digest_in(answer: Any) -> dict[str, str]:
+    """Return the hidden field of a form that an answer has."""
+    (digest,) = re.findall('<input type="hidden" name="_digest" value="([0-9a-f]+)">', answer.content.decode())
+    return {"_digest": digest}
 
 
 def act(client: Client, model: str, action: str, *pks: str, confirmed: bool = True) -> Any:

@@ -19,6 +19,7 @@ from tasks_app.operators.roles import ADMINISTRATOR, AUDITOR
 from tests.operators.people import program
 from tests.support.commands import printed
 from tests.support.operators import task
+from tests.transports.admin.pages import form_digest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 ACTS = reverse("admin:tasks_app_act_changelist")
@@ -106,7 +107,8 @@ def test_a_user_is_switched_off_and_never_deleted(admin: Client) -> None:
     admin.post(users, {"action": "delete_selected", "_selected_action": [otto.pk], "post": "yes"})
     form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
     form |= {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
-    assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
+    page = reverse("admin:auth_user_change", args=[otto.pk])
+    assert admin.post(page, form | form_digest(admin, page)).status_code == 302
     otto.refresh_from_db()
     assert not otto.is_active
     (act,) = Act.objects.all()
@@ -138,9 +140,9 @@ def test_the_form_refuses_a_reach_that_commands_refuse(admin: Client, reach: dic
     form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
     form |= {"reach-TOTAL_FORMS": "1", "reach-INITIAL_FORMS": "0"}
     form |= {f"reach-0-{name}": value for name, value in reach.items()}
-    page = admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form)
-    assert page.status_code == 200
-    assert sentence in page.content.decode()
+    page = reverse("admin:auth_user_change", args=[otto.pk])
+    answer = admin.post(page, form | form_digest(admin, page))
+    assert (answer.status_code, sentence in answer.content.decode()) == (200, True)
     assert not OperatorReach.objects.exists()
     assert not Act.objects.exists()
 
@@ -151,13 +153,15 @@ def test_the_act_of_a_form_has_the_rights_before_and_after(admin: Client) -> Non
     form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
     form |= {"is_active": "on", "groups": [Group.objects.get(name=ADMINISTRATOR).pk]}
     form |= {"reach-TOTAL_FORMS": "1", "reach-INITIAL_FORMS": "0", "reach-0-tenants": [acme.pk]}
-    assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
+    page = reverse("admin:auth_user_change", args=[otto.pk])
+    assert admin.post(page, form | form_digest(admin, page)).status_code == 302
     act = Act.objects.get()
     before, after = orjson.loads(act.before), orjson.loads(act.after)
     assert before == {"groups": [AUDITOR], "tenants": None, "all_tenants": None, "agents": None}
     assert (after["groups"], after["tenants"], after["all_tenants"]) == ([ADMINISTRATOR], ["acme"], False)
     group, see = Group.objects.create(name="night"), Permission.objects.get(codename="view_task")
-    admin.post(reverse("admin:auth_group_change", args=[group.pk]), {"name": "day", "permissions": [see.pk]})
+    page = reverse("admin:auth_group_change", args=[group.pk])
+    admin.post(page, {"name": "day", "permissions": [see.pk]} | form_digest(admin, page))
     act = Act.objects.latest("pk")
     assert orjson.loads(act.before) == {"name": "night", "permissions": []}
     assert orjson.loads(act.after) | {"changes": 0} == {
@@ -173,7 +177,7 @@ def test_an_operator_keeps_the_name_by_which_acts_tell_them(admin: Client) -> No
     form |= {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
     page = reverse("admin:auth_user_change", args=[otto.pk])
     assert 'name="username"' not in admin.get(page).content.decode()
-    assert admin.post(page, form).status_code == 302
+    assert admin.post(page, form | form_digest(admin, page)).status_code == 302
     assert User.objects.get(pk=otto.pk).username == "otto"
 
 
@@ -182,7 +186,8 @@ def test_no_form_changes_when_an_operator_came_or_logged_in(admin: Client) -> No
     times = {"date_joined_0": "2001-01-01", "date_joined_1": "00:00:00"}
     times |= {"last_login_0": "2001-01-01", "last_login_1": "00:00:00"}
     form = times | {"is_active": "on", "reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
-    assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
+    page = reverse("admin:auth_user_change", args=[otto.pk])
+    assert admin.post(page, form | form_digest(admin, page)).status_code == 302
     joined = otto.date_joined
     otto.refresh_from_db()
     assert (otto.date_joined, otto.last_login, otto.is_staff) == (joined, None, False)
