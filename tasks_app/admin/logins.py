@@ -57,5 +57,6 @@ class WrongLoginsAdmin(ReadOnly[WrongLogins]):
     def unlock(self, request: HttpRequest, queryset: QuerySet[WrongLogins]) -> None:
         """End the waits and restore all tries."""
         for row in list(queryset):
-            logins.unlock(row.value, read_operator(request))
-            self.message_user(request, f"{reveal(str(row))}: unlocked.", messages.SUCCESS)
+            is_changed = any(logins.unlock(row.value, read_operator(request)).values())
+            sentence = f"{reveal(str(row))}: unlocked{'' if is_changed else ' already'}."
+            self.message_user(request, sentence, messages.SUCCESS if is_changed else messages.WARNING)

@@ -13,6 +13,7 @@ from tasks_app.admin.readonly import ReadOnly
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import Relay
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.texts import LONGEST_URL
 from tasks_app.relays import acts
 
 
@@ -28,7 +29,7 @@ class NewCredentials(Checked):
         max_length=128, required=False, help_text="The header that has the secret, such as X-API-Key."
     )
     token_url = forms.CharField(
-        max_length=2000,
+        max_length=LONGEST_URL,
         required=False,
         label="Token URL",
         help_text="The address for tokens by the client credentials grant of OAuth 2; the secret is the client's.",

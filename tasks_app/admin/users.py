@@ -170,6 +170,8 @@ class ReachForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
+        if not self.has_changed():
+            return values  # An earlier version stored agents without tenants, and the account must still be changed.
         tenants = [tenant.name for tenant in values.get("tenants", ())]
         agents = values.get("agents", "").split()
         try:
@@ -178,7 +180,7 @@ class ReachForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
             )
         except users.UserRefused as refusal:
             raise forms.ValidationError(str(refusal)) from None
-        return values
+        return values | {"agents": " ".join(dict.fromkeys(agents))}
 
 
 class ReachInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic at run time

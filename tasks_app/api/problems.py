@@ -62,13 +62,19 @@ class NotJson(exceptions.ParseError):
 class NoPermission(exceptions.PermissionDenied):
     """Raised for an act or a list that needs a permission of Django's, which the operator's roles do not give."""
 
-    advice = "Ask an administrator for a role with this permission: `manage.py a2a users role NAME ROLE`."
+    advice = (
+        "Ask an administrator for a role with this permission: `manage.py a2a users role NAME ROLE`. "
+        "The command replaces all roles, so name the former ones too."
+    )
 
 
 class OutOfReach(exceptions.PermissionDenied):
     """Raised for an act on rows of a tenant, of which the operator may see none, or those of some agents alone."""
 
-    advice = "Ask an administrator for a reach of the tenant: `manage.py a2a users reach NAME --tenant TENANT`."
+    advice = (
+        "Ask an administrator for a reach of the tenant: `manage.py a2a users reach NAME --tenant TENANT`. "
+        "The command replaces the whole reach, so name the former tenants and agents too."
+    )
 
 
 def refuse_by(error: Exception) -> Refused:

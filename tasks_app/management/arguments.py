@@ -18,7 +18,7 @@ from tasks_app import clock
 from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
 from tasks_app.operators import lookup
 from tasks_app.operators.audit import COMMAND, Operator
-from tasks_app.operators.texts import LONGEST_EMAIL, check_printable, check_scopes
+from tasks_app.operators.texts import LONGEST_EMAIL, LONGEST_URL, check_printable, check_scopes
 
 M = TypeVar("M", bound=Model)
 
@@ -146,14 +146,19 @@ read_limit = make_number_reader(1, MOST_LINES)
 read_row_id = make_number_reader(0, 2**63 - 1)
 
 
-def read_text(text: str) -> str:
+def read_text(text: str, most: int = MOST_CHARACTERS) -> str:
     """Read a text that the database can search for, such as an id. Raises ArgumentTypeError, as all readers do."""
-    if len(text) > MOST_CHARACTERS:
-        raise ArgumentTypeError(f"must have at most {MOST_CHARACTERS:,} characters, not {len(text):,}")
+    if len(text) > most:
+        raise ArgumentTypeError(f"must have at most {most:,} characters, not {len(text):,}")
     # Python decodes bytes that are not UTF-8 to unpaired surrogates. PostgreSQL takes neither these nor U+0000.
     if "\0" in text or text != text.encode(errors="replace").decode():
         raise ArgumentTypeError(f"must be text in UTF-8 without U+0000, not {text[:70]!r}")
     return text
+
+
+def read_url(text: str) -> str:
+    """Read a URL, which may be longer than a text to search for. The act that stores it checks its parts."""
+    return read_text(text, LONGEST_URL)
 
 
 def read_email(text: str) -> str:

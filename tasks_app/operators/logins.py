@@ -124,19 +124,25 @@ def remaining_wait(user: str, address: str) -> int:
     return math.ceil((max(ends) - now).total_seconds()) if ends else 0
 
 
-def unlock(value: str, operator: Operator) -> list[WrongLogins]:
-    """End the wait of a user or an address and restore all its tries. Return the rows as they were before."""
+def unlock(value: str, operator: Operator) -> dict[WrongLogins, bool]:
+    """End the wait of a user or an address and restore all its tries.
+
+    Return the rows of the value as they were before, each with whether it was changed: one that has all its tries is
+    not, and no act is recorded for it.
+    """
     with transaction.atomic():
-        rows = list(WrongLogins.objects.filter(value=_fold_name(value)))
-        WrongLogins.objects.filter(pk__in=[row.pk for row in rows]).update(running=0, locked_until=None)
+        rows = WrongLogins.objects.filter(value=_fold_name(value))
+        answers = {row: bool(row.running or row.locked_until) for row in rows}
+        changed = [row for row, is_changed in answers.items() if is_changed]
+        WrongLogins.objects.filter(pk__in=[row.pk for row in changed]).update(running=0, locked_until=None)
         changes = [
             Change(
                 row, {"running": row.running, "locked_until": row.locked_until}, {"running": 0, "locked_until": None}
             )
-            for row in rows
+            for row in changed
         ]
         record_acts(operator, "unlock", *changes)
-    return rows
+    return answers
 
 
 @receiver(user_logged_in, dispatch_uid="logins")

@@ -10,6 +10,8 @@ from tasks_app.callers import scopes
 
 LONGEST_EMAIL = 254
 """Characters of an email address, at most, as of its column."""
+LONGEST_URL = 2_000
+"""Characters of a URL that an operator gives, at most, such as a redirect URI."""
 
 
 def check_printable(text: str) -> None:

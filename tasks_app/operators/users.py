@@ -79,7 +79,8 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
                 raise
             raise UserRefused(f"There is a user {name} already: choose another name.", "username") from None
         _write_roles(user, roles)
-        after = {"roles": sorted(roles)} | (describe_reach(user) if reach.is_empty else _write_reach(user, reach))
+        after = {"email": user.email, "roles": sorted(set(roles))}
+        after |= describe_reach(user) if reach.is_empty else _write_reach(user, reach)
         record_acts(by, "make", Change(user, {}, after))
     return user, password
 
@@ -220,7 +221,7 @@ def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
         before = roles_of(user)
         _write_roles(user, roles)
         end_lost_approvals(user)
-        record_acts(by, "role", Change(user, {"roles": before}, {"roles": sorted(roles)}))
+        record_acts(by, "role", Change(user, {"roles": before}, {"roles": sorted(set(roles))}))
 
 
 def set_reach(by: Operator, user: User, reach: NamedReach) -> None:
@@ -275,11 +276,17 @@ def _write_roles(user: User, roles: Collection[str]) -> None:
 
 
 def check_reach(reach: NamedReach) -> None:
-    """Check that a reach does not contradict itself, and names agents as they can be called. Raises UserRefused."""
+    """Check that a reach does not contradict itself, and names agents as they can be called. Raises UserRefused.
+
+    Agents only narrow the tenants of a reach. A reach that names agents alone would take every tenant away.
+    """
     if reach.all_tenants and reach.tenants:
         raise UserRefused("An operator sees all tenants or those that you name: give one of the two.", "all_tenants")
     if wrong := [name for name in reach.agents if not NAME.fullmatch(name)]:
         sentence = f"An agent cannot be called {wrong[0]!r}: give names of {NAME_WORDS}, one at a time."
+        raise UserRefused(sentence, "agents")
+    if reach.agents and not (reach.all_tenants or reach.tenants):
+        sentence = "Agents without a tenant show an operator nothing: name their tenants too, or give all tenants."
         raise UserRefused(sentence, "agents")
 
 
@@ -289,7 +296,7 @@ def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
     if missing := sorted(set(reach.tenants) - {tenant.name for tenant in tenants}):
         sentence = f"There is no tenant {missing[0]!r}: the first key of a principal makes its tenant."
         raise UserRefused(sentence, "tenants")
-    agents = " ".join(reach.agents)
+    agents = " ".join(dict.fromkeys(reach.agents))
     values = {"all_tenants": reach.all_tenants, "agents": agents}
     row, _ = OperatorReach.objects.update_or_create(user=user, defaults=values)
     row.tenants.set(tenants)

@@ -11,8 +11,14 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
-from tasks_app.models import Act
+from tasks_app import clock
+from tasks_app.management.arguments import read_text
+from tasks_app.models import Act, Principal, Refusals
+from tasks_app.operators.audit import Change, record_acts
+from tests.operators.people import OPS
+from tests.operators.tenants import Furniture
 from tests.support.commands import printed, run
+from tests.support.operators import task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 REFUSED = ("z\udced", "\udcff", "a\0b")
@@ -76,6 +82,12 @@ def arguments() -> list[Argument]:
 
 
 ALL = arguments()
+FILTERS = [
+    each
+    for each in ALL
+    if each.action.option_strings and str(each.action.help).startswith("only ") and each.action.type is read_text
+]
+"""The filters of lists that take any text, also an empty one, such as that of an unset variable."""
 
 
 def refusal_of(action: argparse.Action, value: str) -> str:
@@ -116,6 +128,34 @@ def test_an_argument_that_is_very_long_is_refused_or_no_fault(monkeypatch: pytes
             call_command(*line, stdout=io.StringIO(), stderr=io.StringIO())
 
 
+@pytest.mark.parametrize("each", FILTERS, ids=str)
+def test_an_empty_filter_finds_no_rows(each: Argument, olga: Principal) -> None:
+    """Otherwise `deliveries list --task "$TASK" | ... deliveries retry -` would act on all rows."""
+    Furniture("initech", "mine7")
+    record_acts(OPS, "cancel", Change(task(olga)))
+    Refusals.objects.create(minute=clock.now(), address="192.0.2.7", unauthenticated=1)
+    words = ("exchanges", "list") if each.words == ("exchanges",) else each.words
+    assert printed(*words) != []
+    assert run(*words, each.action.option_strings[0], "").lines == []
+
+
+def test_an_empty_kind_verb_or_address_is_refused_with_a_sentence(olga: Principal) -> None:
+    record_acts(OPS, "cancel", Change(task(olga)))
+    for words, sentence in (
+        ("acts --kind", "No act has the kind ''"),
+        ("acts --verb", "No act has the verb ''"),
+        ("refusals --address", "'' is no IP address"),
+    ):
+        failed = run("a2a", *words.split(), "")
+        assert (failed.code, sentence in failed.errors) == (1, True), failed
+
+
+def test_a_key_of_number_zero_has_no_webhooks() -> None:
+    Furniture("initech", "mine7")
+    assert printed("deliveries", "webhooks") != []
+    assert printed("deliveries", "webhooks", "--key", "0") == []
+
+
 def test_a_refusal_is_a_sentence_about_the_argument() -> None:
     assert "argument --caller: must be text in UTF-8" in run("a2a", "audit", "export", "--caller", "z\udced").errors
 
@@ -132,8 +172,9 @@ def test_the_email_of_an_operator_is_checked(value: str) -> None:
 
 def test_the_agents_of_a_reach_have_names_of_agents() -> None:
     printed("a2a", "users", "make", "vera")
-    assert "1 to 64 printable characters" in run("a2a", "users", "reach", "vera", "--agent", "x" * 65).errors
-    assert [line["agents"] for line in printed("a2a", "users", "reach", "vera", "--agent", "x" * 64)] == [["x" * 64]]
+    words = ("a2a", "users", "reach", "vera", "--all-tenants", "--agent")
+    assert "1 to 64 printable characters" in run(*words, "x" * 65).errors
+    assert [line["agents"] for line in printed(*words, "x" * 64)] == [["x" * 64]]
     assert list(Act.objects.order_by("id").values_list("verb", flat=True)) == ["make", "reach"]
 
 

@@ -22,6 +22,7 @@ PERMISSION = {"tenant": "nowhere", "principal": None, "effect": "deny", "kind": 
 def test_a_missing_permission_is_answered_with_advice_about_roles() -> None:
     answer = program(VIEWER).get("acts/")
     assert (answer.status_code, ROLE in answer.json()["advice"]) == (403, True)
+    assert "replaces all roles, so name the former ones too" in answer.json()["advice"]
 
 
 def test_no_role_is_advised_where_none_would_help() -> None:
@@ -32,7 +33,12 @@ def test_no_role_is_advised_where_none_would_help() -> None:
         (chief.post("tokens/", name="x"), "cannot make another"),
         (chief.post(f"users/{root.pk}/disable/"), "is a superuser"),
         (program(ADMINISTRATOR, administers=False).post("keys/", principal="olga"), "--administer"),
-        (program(ADMINISTRATOR, reach=NamedReach(agents=["echo"])).post("users/", username="x", roles=[]), "no others"),
+        (
+            program(ADMINISTRATOR, reach=NamedReach(all_tenants=True, agents=["echo"])).post(
+                "users/", username="x", roles=[]
+            ),
+            "no others",
+        ),
         (client.post("/api/v1/keys/", {"principal": "x"}, content_type="application/json"), "CSRF"),
     ):
         problem = answer.json()

@@ -17,7 +17,7 @@ from tests.transports.admin.pages import form_digest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 SENTENCE = "no operator could give roles any more"
-BODIES: dict[str, dict[str, Any]] = {"role": {"roles": [VIEWER]}, "disable": {}, "reach": {"agents": ["echo"]}}
+BODIES: dict[str, dict[str, Any]] = {"role": {"roles": [VIEWER]}, "disable": {}, "reach": {"tenants": []}}
 
 
 def ask(robot: Program, verb: str) -> Any:

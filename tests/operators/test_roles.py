@@ -145,7 +145,7 @@ def test_two_operators_who_rename_roles_at_once_get_a_sentence_and_true_records(
 
 def test_only_an_administrator_of_every_tenant_makes_roles() -> None:
     assert program(OPERATOR).post("roles/", name="watch", permissions=WATCH).status_code == 403
-    limited = program(ADMINISTRATOR, reach=NamedReach(agents=["story"]))
+    limited = program(ADMINISTRATOR, reach=NamedReach(all_tenants=True, agents=["story"]))
     assert limited.post("roles/", name="watch", permissions=WATCH).status_code == 403
     careful = program(ADMINISTRATOR, administers=False)
     assert careful.post("roles/", name="watch", permissions=WATCH).status_code == 403
@@ -187,3 +187,15 @@ def test_principals_and_tenants_are_listed() -> None:
     for noun, name in (("tenants", "acme"), ("principals", "pia")):
         assert [row["name"] for row in printed("a2a", noun, "list", "--name", name)] == [name]
         assert printed("a2a", noun, "list", "--name", "nobody") == []
+
+
+def test_the_acts_about_an_operator_have_the_email_and_each_role_once() -> None:
+    robot = program(ADMINISTRATOR)
+    printed("a2a", "users", "make", "vera", "--email", "vera@example.com", "--role", "viewer", "--role", "viewer")
+    made = robot.post("users/", username="tom", email="tom@example.com", roles=["viewer", "viewer"]).json()
+    for act, email in zip(Act.objects.order_by("-pk")[:2], ("tom@example.com", "vera@example.com"), strict=True):
+        after = json.loads(act.after)
+        assert (act.verb, after["email"], after["roles"]) == ("make", email, ["viewer"])
+    robot.post(f"users/{made['id']}/role/", roles=["viewer", "viewer", "operator"])
+    act = Act.objects.latest("pk")
+    assert (act.verb, json.loads(act.after)) == ("role", {"roles": ["operator", "viewer"]})

@@ -3,13 +3,17 @@
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
+from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.service_accounts import CERTIFICATE
-from tasks_app.models import Act, ApiKey, OAuthClient, OperatorToken, Principal, ServiceAccount
+from tasks_app.models import Act, ApiKey, OAuthClient, OperatorToken, Principal, ServiceAccount, WrongLogins
 from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
 from tests.operators.people import operator, program
 from tests.support.commands import run
+from tests.transports.admin.pages import messages_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -55,3 +59,24 @@ def test_a_user_is_disabled_and_enabled_once() -> None:
         answer = robot.post(f"users/{user.pk}/{verb}/")
         assert (answer.status_code, answer.json()["detail"]) == (409, f"The user is {verb}d already.")
         assert Act.objects.count() == count
+
+
+def test_a_user_and_an_address_are_unlocked_once(admin_client: Client) -> None:
+    robot, now = program(ADMINISTRATOR), clock.now()
+    for kind, value in (("user", "ada"), ("address", "203.0.113.7")):
+        row = WrongLogins.objects.create(kind=kind, value=value, running=5, locked_until=now, began_at=now, last_at=now)
+        place = f"logins/{row.pk}/unlock/"
+        (line,) = run("a2a", "logins", "unlock", value).lines
+        assert line == {"kind": kind, "value": value, "done": "unlock"}
+        count = Act.objects.count()
+        again, answer = run("a2a", "logins", "unlock", value), robot.post(place)
+        assert (again.code, again.lines) == (0, [{"kind": kind, "value": value}])
+        assert again.errors.strip() == f"Nothing was changed: {kind} {value} is unlocked already."
+        assert (answer.status_code, answer.json()["detail"]) == (409, f"The {kind} is unlocked already.")
+        form = {"action": "unlock", "_selected_action": [row.pk]}
+        page = admin_client.post(reverse("admin:tasks_app_wronglogins_changelist"), form, follow=True)
+        assert f"{kind} {value}: unlocked already." in messages_of(page)
+        assert Act.objects.count() == count
+        WrongLogins.objects.filter(pk=row.pk).update(running=1)
+        assert robot.post(place).status_code == 200, "a wrong login without a wait takes a try"
+        assert Act.objects.count() == count + 1

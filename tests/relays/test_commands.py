@@ -31,6 +31,7 @@ def relays(*words: str) -> list[dict[str, Any]]:
         ([], "bearer"),
         (["--header", "X-API-Key"], "header"),
         (["--token-url", "https://far.example/token", "--client-id", "desk", "--scopes", "a b"], "oauth"),
+        (["--token-url", "https://far.example/".ljust(2_000, "x"), "--client-id", "desk"], "oauth"),
     ],
 )
 def test_credentials_are_sealed_and_never_shown(options: list[str], kind: str) -> None:

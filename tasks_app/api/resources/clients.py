@@ -15,6 +15,7 @@ from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.texts import LONGEST_URL
 
 
 class ClientRow(Row):
@@ -54,7 +55,10 @@ class NewClient(Body):
     scopes = serializers.CharField(max_length=255, help_text="The most scopes of its tokens, separated by spaces.")
     grant = serializers.CharField(max_length=32, default=CLIENT_CREDENTIALS)
     redirect_uris = serializers.ListField(
-        child=serializers.CharField(max_length=2000), default=list, max_length=20, help_text="For authorization codes."
+        child=serializers.CharField(max_length=LONGEST_URL),
+        default=list,
+        max_length=20,
+        help_text="For authorization codes.",
     )
     public = serializers.BooleanField(default=False, help_text="True for a program that can keep no secret.")
 
@@ -64,7 +68,10 @@ class ChangedClient(Body):
         required=False, max_length=255, help_text="The most scopes of its tokens, separated by spaces."
     )
     redirect_uris = serializers.ListField(
-        required=False, child=serializers.CharField(max_length=2000), max_length=20, help_text="In place of the former."
+        required=False,
+        child=serializers.CharField(max_length=LONGEST_URL),
+        max_length=20,
+        help_text="In place of the former.",
     )
 
 

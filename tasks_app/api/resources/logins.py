@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tasks_app.api.problems import check_done
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import verb
 from tasks_app.models import WrongLogins
@@ -25,4 +26,4 @@ class Logins(Resource):
     @verb()
     def unlock(self, row: WrongLogins, values: dict[str, Any], operator: Operator) -> None:
         """Let the user or the address log in again without a wait."""
-        logins.unlock(row.value, operator)
+        check_done(any(logins.unlock(row.value, operator).values()), row.kind, "unlocked already")

@@ -10,6 +10,7 @@ from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import Relay
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.texts import LONGEST_URL
 from tasks_app.relays import acts
 
 
@@ -44,7 +45,7 @@ class NewCredentials(Body):
         max_length=128, default="", allow_blank=True, help_text="The header that has the secret, such as X-API-Key."
     )
     token_url = serializers.CharField(
-        max_length=2000,
+        max_length=LONGEST_URL,
         default="",
         allow_blank=True,
         help_text="The address for tokens by the client credentials grant of OAuth 2; the secret is the client's.",

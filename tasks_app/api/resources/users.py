@@ -18,8 +18,6 @@ from tasks_app.operators.texts import LONGEST_EMAIL
 
 FLAGS = ("is_active", "is_staff", "is_superuser")
 """The columns that are true or false."""
-REACH = frozenset({"tenants", "all_tenants", "agents"})
-"""The members of a reach."""
 
 
 class UserRows(serializers.ListSerializer[Any]):
@@ -118,8 +116,8 @@ class Users(Resource):
     @verb(body=NewReach, gives_rights=True)
     def reach(self, row: User, values: dict[str, Any], operator: Operator) -> None:
         """Let the operator see the rows of these tenants and agents in place of those from before."""
-        if not REACH & set(self.request.data):
-            raise ValidationError("Give tenants, all_tenants or agents; an empty list of tenants takes all away.")
+        if "tenants" not in self.request.data and not (values["all_tenants"] or values["agents"]):
+            raise ValidationError("Give tenants, or all_tenants as true; an empty list of tenants takes all away.")
         users.set_reach(operator, row, users.NamedReach(**values))
 
     @verb(body=Details)

@@ -108,7 +108,7 @@ class Command(DatabaseCommand):
     def list(self, rows: Any, options: dict[str, Any]) -> None:
         columns = {"state": "state", "task": "task_id", "webhook": "webhook_id", "host": "host", "key": "key_id"}
         columns["credential"] = "caller_credential"
-        values = {column: options[name] for name, column in columns.items() if options.get(name)}
+        values = {column: options[name] for name, column in columns.items() if options.get(name) is not None}
         # Within a webhook the order is by event, because ids of deliveries that are written together have no order.
         order = ("-seq",) if "webhook_id" in values else ("-id",)
         rows = in_window(lookup.filter_by(rows, **values), "created_at", options).order_by(*order)

@@ -136,7 +136,7 @@ class Command(DatabaseCommand):
         rows = in_window(rows, "created_at", options)
         if options["owner"] is not None:
             rows = lookup.owned_by(rows, options["owner"])
-        values = {name: options[name] for name in ("state", "agent") if options[name]}
+        values = {name: options[name] for name in ("state", "agent") if options[name] is not None}
         rows = lookup.filter_by(rows, **values).order_by("-id")
         for row in self.limit_rows(rows.values(*HEAD), options["limit"]):
             self.print_line(describe_head(row))

@@ -32,7 +32,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = in_window(Act.objects.order_by("-id"), "at", options).values(*COLUMNS, tenant_name=F("tenant__name"))
-    values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
+    values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name] is not None}
     try:
         for name, check in (("kind", check_kind), ("verb", check_verb)):
             if name in values:

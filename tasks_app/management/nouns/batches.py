@@ -50,7 +50,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         case "list":
             if options["state"]:
                 rows = in_state(rows, options["state"])
-            if options["owner"]:
+            if options["owner"] is not None:
                 rows = lookup.owned_by(rows, options["owner"])
             for row in printer.limit_rows(in_window(rows, "created_at", options), options["limit"]):
                 printer.print_line(owned_line(row, columns.BATCH))

@@ -18,7 +18,7 @@ from tasks_app.management.arguments import (
     read_operator,
     read_row_id,
     read_scopes,
-    read_text,
+    read_url,
 )
 from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_unchanged
 from tasks_app.models import OAuthClient
@@ -45,7 +45,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     change.add_argument("--scopes", type=read_scopes, help="the most scopes of its tokens, separated by spaces")
     change.add_argument(
         "--redirect",
-        type=read_text,
+        type=read_url,
         action="append",
         metavar="URI",
         help="an address to which a browser returns after the approval, in place of those from before; may be repeated",
@@ -90,7 +90,7 @@ def _add_client(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--redirect",
-        type=read_text,
+        type=read_url,
         action="append",
         default=[],
         metavar="URI",

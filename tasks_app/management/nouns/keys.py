@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 
 from a2a import languages
 from tasks_app.callers import scopes
+from tasks_app.callers.networks import MOST
 from tasks_app.management.arguments import (
     UNITS,
     add_holder,
@@ -25,6 +26,9 @@ from tasks_app.management.nouns import Noun, Printer, find_row, held_by, report_
 from tasks_app.models import ApiKey
 from tasks_app.operators.keys import find_key, make_key, rotate_key
 from tasks_app.operators.refusals import sentence_of
+
+LONGEST_NETWORKS = MOST * 64
+"""Characters of the networks of a key, at most. The longest notation of a network has 49, and separators follow it."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -87,7 +91,7 @@ def _read_networks(text: str) -> str:
     """Read networks. An empty text, such as that of a variable without a value, must not make a key for any network."""
     if not text.strip():
         raise ArgumentTypeError("must name a network; leave the option out for any")
-    return read_text(text)
+    return read_text(text, LONGEST_NETWORKS)
 
 
 def _read_hours(text: str) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import add_limit, add_operator, read_operator, read_text
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, report_unchanged
 from tasks_app.models import WrongLogins
 from tasks_app.operators import columns, logins
 
@@ -31,8 +31,10 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         raise CommandError(
             f"There are no wrong logins of {options['value']!r}; `manage.py a2a logins list` prints all."
         )
-    for row in rows:
-        printer.print_line({"kind": row.kind, "value": row.value, "done": "unlock"})
+    for row, is_changed in rows.items():
+        if not is_changed:
+            report_unchanged(printer, str(row), "unlocked already")
+        printer.print_line({"kind": row.kind, "value": row.value} | ({"done": "unlock"} if is_changed else {}))
 
 
 LOGINS = Noun(

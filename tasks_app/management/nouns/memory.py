@@ -44,7 +44,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
         case "list":
             names = {name: options[name] for name in ("namespace", "key") if options[name] is not None}
             rows = in_window(rows.filter(**names), "expires_at", options)
-            if options["owner"]:
+            if options["owner"] is not None:
                 rows = lookup.owned_by(rows, options["owner"])
             for row in printer.limit_rows(rows, options["limit"]):
                 printer.print_line(owned_line(row, columns.MEMORY))

@@ -24,7 +24,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     check_window(options)
     rows = Refusals.objects.order_by("-minute", "address")
-    if address := options["address"]:
+    address = options["address"]
+    if address is not None:
         if not is_address(address):
             raise CommandError(f"{address!r} is no IP address; {OTHERS} and {UNKNOWN} have rows, too.")
         rows = rows.filter(address=address_of_search(address))

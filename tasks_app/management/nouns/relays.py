@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_operator, read_input, read_operator, read_scopes, read_text
+from tasks_app.management.arguments import add_operator, read_input, read_operator, read_scopes, read_text, read_url
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Relay
 from tasks_app.operators.refusals import ActRefused, sentence_of
@@ -27,7 +27,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     login.add_argument(
         "--token-url",
-        type=read_text,
+        type=read_url,
         help="get tokens here by the client credentials grant of OAuth 2; the secret is the client's",
     )
     login.add_argument("--client-id", type=read_text, help="the client id for the token endpoint")

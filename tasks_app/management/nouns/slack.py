@@ -160,7 +160,7 @@ def _questions(printer: Printer, options: dict[str, Any]) -> None:
     rows = SlackQuestion.objects.select_related("owner", "tenant", "workspace").order_by("-pk")
     if options["state"]:
         rows = rows.filter(state=options["state"])
-    if options["task"]:
+    if options["task"] is not None:
         rows = rows.filter(task_id=options["task"])
     for row in printer.limit_rows(in_window(rows, "created_at", options), options["limit"]):
         names = {"id": row.pk, "tenant": row.tenant.name, "owner": row.owner.name, "workspace": row.workspace.team_id}

@@ -18,9 +18,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = in_window(Usage.objects.select_related("owner", "tenant").order_by("-pk"), "created_at", options)
-    if options["correlation"]:
+    if options["correlation"] is not None:
         rows = rows.filter(correlation_id=options["correlation"])
-    if options["channel"]:
+    if options["channel"] is not None:
         rows = rows.filter(channel=options["channel"])
     for row in printer.limit_rows(rows, options["limit"]):
         printer.print_line(owned_line(row, columns.USAGE))

@@ -98,7 +98,7 @@ def _add_reach(parser: ArgumentParser) -> None:
         type=read_name,
         action="append",
         default=[],
-        help="only tasks of this agent; may be given several times",
+        help="only tasks of this agent, in these tenants; may be given several times",
     )
 
 
@@ -141,7 +141,7 @@ def _role(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -
 
 def _reach(printer: Printer, by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     reach = _read_reach(options)
-    _check_none(options, reach.is_empty, "tenants or agents")
+    _check_none(options, reach.is_empty, "tenants (and agents)")
     users.set_reach(by, user, reach)
     return {}
 

@@ -32,7 +32,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = Workflow.objects.select_related("owner", "tenant").order_by("-pk")
     match options["verb"]:
         case "list":
-            values = {name: options[name] for name in ("state", "name") if options[name]}
+            values = {name: options[name] for name in ("state", "name") if options[name] is not None}
             rows = in_window(rows.filter(**values), "created_at", options)
             for row in printer.limit_rows(rows, options["limit"]):
                 printer.print_line(owned_line(row, columns.WORKFLOW))

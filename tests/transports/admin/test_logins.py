@@ -143,9 +143,9 @@ def test_an_operator_ends_a_wait_by_command_and_in_the_admin(client: Client, ada
     assert login(RIGHT) == ""
     with pytest.raises(CommandError, match="There are no wrong logins of 'nobody'"):
         logins_of("unlock", "nobody")
+    client.force_login(ada)
     for _ in range(TRIES):
         login()
-    client.force_login(ada)
     row = WrongLogins.objects.get(kind="user")
     address = reverse("admin:tasks_app_wronglogins_changelist")
     assert "203.0.113.7" in client.get(address).content.decode()

@@ -37,6 +37,7 @@ def test_a_page_that_is_not_allowed_says_why_and_whom_to_ask(rf: RequestFactory)
     own = permission_denied(rf.get("/admin/"), PermissionDenied("The tenant <b> is not one of yours.")).content.decode()
     assert "<p>The tenant &lt;b&gt; is not one of yours.</p>" in own
     assert "a2a users role" in own
+    assert "Each command replaces what it sets" in own
 
 
 def test_pages_take_a_bounded_number_of_queries(
