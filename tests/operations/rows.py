@@ -7,12 +7,12 @@ from threading import Barrier, Thread
 from typing import Any
 
 from django.db import connections
-from django.utils import timezone
 
 from a2a.dialects.json.json_1_0 import document, event_document
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
+from tasks_app import clock
 from tasks_app.database.rows import EventRow, KeyRow, TaskRow
 from tasks_app.event_log import Append, Claim, Create, Demand, TaskRead, append_many, change, create_many
 from tasks_app.ids import uuid7
@@ -26,7 +26,7 @@ LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 
 def creation(person: Person, key: str, *, id: str = "", context: str = "c", agent: str = "tries-twice") -> Create:
     """Return the creation of a submitted task with one event."""
-    now, task_id = timezone.now(), id or uuid7()
+    now, task_id = clock.now(), id or uuid7()
     task = Task(id=task_id, context_id=context, status=Status(state=TaskState.SUBMITTED, timestamp=now))
     head = document(task, 1)
     event = event_document(TaskCreated(task=task), task_id=task_id, context_id=context, seq=1)
@@ -85,12 +85,12 @@ def chunk(text: str, *, append: bool = True) -> ArtifactAdded:
 
 def status(state: TaskState, text: str = "") -> StatusChanged:
     said = Message(message_id=uuid7(), role=Role.AGENT, parts=(Part(text=text),)) if text else None
-    return StatusChanged(status=Status(state=state, timestamp=timezone.now(), message=said))
+    return StatusChanged(status=Status(state=state, timestamp=clock.now(), message=said))
 
 
 def addition(task_id: str, *events: Event, **more: Any) -> Append:
     row = Row.objects.only("context_id").get(pk=task_id)
-    return change(task_id, row.context_id, events, now=timezone.now(), actor="agent", **more)
+    return change(task_id, row.context_id, events, now=clock.now(), actor="agent", **more)
 
 
 def wish(limit: int = 10, worker: str = "w", agents: tuple[str, ...] = ("tries-twice",)) -> Claim:
@@ -99,7 +99,7 @@ def wish(limit: int = 10, worker: str = "w", agents: tuple[str, ...] = ("tries-t
 
 def expire(read: TaskRead, **more: Any) -> None:
     """The lease has ended."""
-    Row.objects.filter(pk=read.document.id).update(lease_until=timezone.now() - timedelta(seconds=1), **more)
+    Row.objects.filter(pk=read.document.id).update(lease_until=clock.now() - timedelta(seconds=1), **more)
 
 
 def together(number: int, work: Callable[[int], Any]) -> list[Any]:
