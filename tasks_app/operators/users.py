@@ -79,7 +79,7 @@ def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach
                 raise
             raise UserRefused(f"There is a user {name} already: choose another name.", "username") from None
         _write_roles(user, roles)
-        after = {"email": user.email, "roles": sorted(set(roles))}
+        after = {"email": user.email, "roles": roles_of(user)}
         after |= describe_reach(user) if reach.is_empty else _write_reach(user, reach)
         record_acts(by, "make", Change(user, {}, after))
     return user, password
@@ -221,7 +221,7 @@ def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
         before = roles_of(user)
         _write_roles(user, roles)
         end_lost_approvals(user)
-        record_acts(by, "role", Change(user, {"roles": before}, {"roles": sorted(set(roles))}))
+        record_acts(by, "role", Change(user, {"roles": before}, {"roles": roles_of(user)}))
 
 
 def set_reach(by: Operator, user: User, reach: NamedReach) -> None:

@@ -41,8 +41,8 @@ def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part:
     role = roles.get(wire["role"])
     if role is None:
         # The agent's role is known, and refused by the operation, because only the caller sends messages.
-        names = " or ".join(name for name, of in roles.items() if of is Role.USER and isinstance(name, str))
-        raise InvalidParams((f"{path}.role", f"must be {names}"))
+        name = next(name for name, one in roles.items() if one is Role.USER)
+        raise InvalidParams((f"{path}.role", f"must be {name}"))
     if not wire["parts"]:
         raise InvalidParams((f"{path}.parts", "At least one part is required"))
     if len(wire["parts"]) > MAX_PARTS:
