@@ -1,4 +1,4 @@
-"""The entrance of this process: few requests of strangers begin in one round of its loop.
+"""The entrance of this process: few requests of strangers begin in one round.
 
 Most are refused without a wait. A hundred that arrive together would be answered in one round, while the calls of
 others, each of which takes some rounds, wait for them. A connection is a stranger's unless the last call on it had a
@@ -34,9 +34,10 @@ newest of an address with many is dropped with its connection, out of the line t
 what it should save."""
 LOOK = 32
 """Addresses among which the one with most bytes is looked for. A look at all would cost more than the request."""
-PAUSE = 0.001
-"""Seconds between two rounds while known callers call. The loop is idle then, and leaves the interpreter to the threads
-that do the calls. Otherwise each of them would wait for it for five milliseconds, many times for each call."""
+PAUSES = dict.fromkeys(LINES, 0.004) | {"callers": 0.001}
+"""Seconds between two rounds of a line while known callers call. Between them the loop leaves the interpreter to the
+threads that do the calls. Otherwise each of them would wait for it for five milliseconds, many times for each call. If
+strangers paused one millisecond only, a call of others would take twice as long beside a hundred of them as alone."""
 CALLING_SECONDS = 1.0
 """Seconds for which a call of a known caller counts as one of those."""
 
@@ -52,8 +53,12 @@ class Place(Struct, eq=False):
 class Line:
     """The requests of one kind that are to begin. Addresses take turns, so that none waits behind those of another."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, pause: float) -> None:
         self.most = most
+        self.pause = pause
+        """Seconds between two rounds while known callers call."""
+        self.is_due = False
+        """Whether the next round will begin."""
         self.in_round = 0
         """The number of requests that have begun in the current round."""
         self.waiting: OrderedDict[str, OrderedDict[Place, None]] = OrderedDict()
@@ -106,16 +111,14 @@ class Line:
 
 
 class Entrance:
-    """The lines of requests, and the rounds of the loop."""
+    """The lines of requests, and their rounds."""
 
     def __init__(self) -> None:
         self._begin_anew(None)
 
     def _begin_anew(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
-        self.lines = {kind: Line(most) for kind, most in LINES.items()}
-        self.is_due = False
-        """Whether the next round will begin."""
+        self.lines = {kind: Line(most, PAUSES[kind]) for kind, most in LINES.items()}
 
     async def enter(self, scope: Mapping[str, Any], kind: str, size: int = 0) -> None:
         """Wait until a request whose body was read may begin. A call of a known caller does not wait.
@@ -143,7 +146,9 @@ class Entrance:
         if self._passes(kind):
             return
         meta = meta_of(scope)
-        line, address = self.lines[_kind_of(meta, kind)], origin_in(meta)
+        if (checked := _kind_of(meta, kind)) != kind and self._passes(checked):
+            return
+        line, address = self.lines[checked], origin_in(meta)
         del meta  # It takes as much memory as the head, which alone is in the size of the place.
         place = Place(loop.create_future(), connection, size + connection.size)
         line.add(address, place)
@@ -168,27 +173,25 @@ class Entrance:
         if line.in_round >= line.most or line.waiting:
             return False
         line.in_round += 1
-        if not self.is_due:
-            self._begin_round_soon()
+        self._begin_round_soon(line)
         return True
 
-    def _begin_round_soon(self) -> None:
-        if (loop := self.loop) is None:
+    def _begin_round_soon(self, line: Line) -> None:
+        if (loop := self.loop) is None or line.is_due:
             return
-        self.is_due = True
+        line.is_due = True
         if monotonic() - turns.last_at < CALLING_SECONDS:
-            loop.call_later(PAUSE, self._begin_round, loop)
+            loop.call_later(line.pause, self._begin_round, line, loop)
         else:
-            loop.call_soon(self._begin_round, loop)
+            loop.call_soon(self._begin_round, line, loop)
 
-    def _begin_round(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin_round(self, line: Line, loop: asyncio.AbstractEventLoop) -> None:
         if loop is not self.loop:
             return
-        self.is_due = False
-        for line in self.lines.values():
-            line.begin()
-        if any(line.in_round for line in self.lines.values()):
-            self._begin_round_soon()
+        line.is_due = False
+        line.begin()
+        if line.in_round:
+            self._begin_round_soon(line)
 
 
 def _kind_of(meta: Mapping[str, Any], kind: str) -> str:

@@ -70,20 +70,42 @@ async def test_a_known_caller_waits_for_no_stranger_and_is_known_for_one_call() 
     await asyncio.gather(*requests)
 
 
-async def test_strangers_pause_while_known_callers_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The threads that do the calls of others need the interpreter."""
-    entrance, waits = Entrance(), list[float]()
+@pytest.fixture
+async def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the seconds for which the lines wait between their rounds, as they come."""
+    seen = list[float]()
     loop = asyncio.get_running_loop()
     plain = loop.call_later
-    monkeypatch.setattr(loop, "call_later", lambda seconds, *more: waits.append(seconds) or plain(seconds, *more))
+    monkeypatch.setattr(loop, "call_later", lambda seconds, *more: seen.append(seconds) or plain(seconds, *more))
+    return seen
+
+
+async def test_strangers_pause_while_known_callers_call(monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
+    """The threads that do the calls of others need the interpreter."""
+    entrance = Entrance()
     monkeypatch.setattr(turns, "last_at", time.monotonic())
     await asyncio.gather(*strangers(entrance))
-    assert waits == [module.PAUSE] * 3
+    assert pauses == [module.PAUSES["calls"]] * 3
     monkeypatch.setattr(turns, "last_at", float("-inf"))
-    await asyncio.sleep(2 * module.PAUSE)
-    waits.clear()
+    await asyncio.sleep(2 * module.PAUSES["calls"])
+    pauses.clear()
     await asyncio.gather(*strangers(entrance))
-    assert waits == []
+    assert pauses == []
+
+
+async def test_callers_of_before_pause_less_than_strangers(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(module, "is_cached", lambda evidence: evidence.secret == "known")
+    entrance = Entrance()
+    monkeypatch.setattr(turns, "last_at", time.monotonic())
+    requests = strangers(entrance, MOST, key="unknown")
+    await asyncio.sleep(0)
+    pauses.clear()
+    await asyncio.gather(*strangers(entrance, 2 * LINES["callers"], key="known"))
+    assert set(pauses) == {module.PAUSES["callers"]}
+    assert module.PAUSES["callers"] < module.PAUSES["calls"]
+    await asyncio.gather(*requests)
 
 
 async def test_checks_of_health_and_pages_do_not_wait_behind_calls() -> None:
@@ -127,7 +149,7 @@ async def test_a_server_without_our_connections_has_no_entrance() -> None:
     entrance = Entrance()
     await entrance.enter({}, "calls")
     await entrance.enter_socket({})
-    assert not entrance.is_due
+    assert not any(line.is_due for line in entrance.lines.values())
 
 
 async def test_a_check_of_health_on_a_known_connection_waits_as_any_other() -> None:

@@ -54,7 +54,7 @@ async def test_requests_that_wait_take_no_more_memory_than_they_count(
         assert memory / NUMBER < 1.1 * size + BASE
         for writer in writers:
             writer.close()
-        await eventually(lambda: module.entrance._begin_round_soon() or not _waiting(kind))
+        await eventually(lambda: module.entrance._begin_round_soon(module.entrance.lines[kind]) or not _waiting(kind))
 
 
 @pytest.mark.parametrize("end", ["dropped", "refused", "not understood"])

@@ -49,7 +49,7 @@ async def test_every_request_of_a_stranger_waits(
         writer.write(b"x" * size)
         line = await _line_with(1)
         writer.close()
-        await eventually(lambda: module.entrance._begin_round_soon() or not line.waiting)
+        await eventually(lambda: module.entrance._begin_round_soon(line) or not line.waiting)
 
 
 @pytest.mark.parametrize("size", [100, SMALL + 1])
@@ -71,10 +71,10 @@ async def test_a_credential_is_looked_up_behind_the_wait(monkeypatch: pytest.Mon
         (connection,) = (one for one in Connection.of_process if isinstance(one, Connection))
         assert connection.current is not None
         assert len(connection.current.body) <= size, "what waits takes no further memory"
-        module.entrance._begin_round_soon()
+        module.entrance._begin_round_soon(line)
         await eventually(lambda: len(looks) > 0)
         for _ in range(2):
-            module.entrance._begin_round_soon()
+            module.entrance._begin_round_soon(line)
             await asyncio.sleep(0.1)
         assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
         writer.close()
@@ -85,10 +85,10 @@ async def test_the_wait_takes_no_time_of_the_body(monkeypatch: pytest.MonkeyPatc
     async with no_round(monkeypatch) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
         writer.write(head("/jsonrpc", SMALL + 1, "X-API-Key: tdk_a-wrong-key"))
-        await _line_with(1)
+        line = await _line_with(1)
         await asyncio.sleep(0.5)
         writer.write(b"x" * (SMALL + 1))
-        module.entrance._begin_round_soon()
+        module.entrance._begin_round_soon(line)
         assert (await reader.readline()).startswith(b"HTTP/1.1 401 ")
         writer.close()
 
@@ -135,7 +135,7 @@ async def test_a_client_that_closes_its_half_while_it_waits_is_no_fault(
             assert connection.transport.get_write_buffer_size()
             client.shutdown(socket.SHUT_WR)
             await eventually(connection.transport.is_closing)
-            await eventually(lambda: module.entrance._begin_round_soon() or not line.waiting)
+            await eventually(lambda: module.entrance._begin_round_soon(line) or not line.waiting)
             await asyncio.sleep(0.1)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -198,7 +198,7 @@ async def test_a_connection_that_is_closed_is_not_logged_as_a_fault(
 
 
 async def test_a_client_that_leaves_the_line_takes_its_request_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.Entrance, "_begin_round", lambda self, loop: None)
+    monkeypatch.setattr(module.Entrance, "_begin_round", lambda *_: None)
     lean = LeanHandler()
     async with serving({"http": Http(lean, lean)}) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", port(server))
