@@ -10,7 +10,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from itertools import islice
 from operator import attrgetter
-from time import monotonic
 from typing import Any
 
 from msgspec import Struct
@@ -38,8 +37,6 @@ PAUSES = dict.fromkeys(LINES, 0.004) | {"callers": 0.001}
 """Seconds between two rounds of a line while known callers call. Between them the loop leaves the interpreter to the
 threads that do the calls. Otherwise each of them would wait for it for five milliseconds, many times for each call. If
 strangers paused one millisecond only, a call of others would take twice as long beside a hundred of them as alone."""
-CALLING_SECONDS = 1.0
-"""Seconds for which a call of a known caller counts as one of those."""
 
 
 class Place(Struct, eq=False):
@@ -180,7 +177,7 @@ class Entrance:
         if (loop := self.loop) is None or line.is_due:
             return
         line.is_due = True
-        if monotonic() - turns.last_at < CALLING_SECONDS:
+        if turns.are_taken():
             loop.call_later(line.pause, self._begin_round, line, loop)
         else:
             loop.call_soon(self._begin_round, line, loop)

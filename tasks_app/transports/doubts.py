@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tasks_app.callers.schemes import Evidence, schemes
 from tasks_app.process.answering import Whole
+from tasks_app.transports.pace import Answer, pace
 
 log = logging.getLogger(__name__)
 GROUP_SECONDS = 0.01
@@ -34,7 +35,7 @@ class Doubt(NamedTuple, Generic[T]):
     evidence: T
     refuse: Callable[[], Whole | None]
     """Returns the refusal of a wrong credential; None if the application itself must answer."""
-    answer: "asyncio.Future[Whole | None]"
+    answer: Answer
     """The refusal, or None."""
 
 
@@ -53,7 +54,7 @@ class Doubts(Generic[T]):
         self.group: asyncio.Task[None] | None = None
         """The group that is examined."""
 
-    def add(self, evidence: T, refuse: Callable[[], Whole | None]) -> "asyncio.Future[Whole | None] | None":
+    def add(self, evidence: T, refuse: Callable[[], Whole | None]) -> Answer | None:
         """Return a future of the refusal, whose result is None for a credential that is not wrong; None if too many
         calls wait. Cancel the future of a call whose client has left."""
         loop = asyncio.get_running_loop()
@@ -85,16 +86,18 @@ class Doubts(Generic[T]):
     async def _settle(self, doubts: Sequence[Doubt[T]]) -> None:
         """Examine the credentials, and refuse the calls with wrong ones. The application answers all others, also if
         anything fails here."""
+        refused = set[Answer]()
         try:
             wrong = await self.examine([doubt.evidence for doubt in doubts])
             for doubt, is_wrong in zip(doubts, wrong, strict=True):
-                if is_wrong and not doubt.answer.done():
-                    doubt.answer.set_result(doubt.refuse())
+                if is_wrong and not doubt.answer.done() and (refusal := doubt.refuse()) is not None:
+                    refused.add(doubt.answer)
+                    pace.give(doubt.answer, refusal)
         except Exception as error:  # noqa: BLE001  # the database may be away; the application says so to each caller
             log.warning("the credentials of %d calls could not be examined together: %s", len(doubts), error)
         finally:
             for doubt in doubts:
-                if not doubt.answer.done():
+                if doubt.answer not in refused and not doubt.answer.done():
                     doubt.answer.set_result(None)
 
 

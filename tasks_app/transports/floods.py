@@ -8,7 +8,6 @@ here, such as one whose path is unknown, goes the usual way. So do the first ref
 are recorded.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -33,6 +32,7 @@ from tasks_app.transports.heads import Place, encode_whole, find_place, meta_of,
 from tasks_app.transports.http import Refusal, exceeded, refusal_of_encoding, wrong_type
 from tasks_app.transports.http_requests import media_of
 from tasks_app.transports.keys import is_cached, is_looked_up, refuter_of
+from tasks_app.transports.pace import Answer, pace
 from tasks_app.transports.receiving import early_choice, methods_of
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
@@ -91,8 +91,8 @@ def refuse_early(scope: dict[str, Any]) -> Early | None:
     return None if refutes is None else partial(_verify, head, partial(refutes, evidence))
 
 
-def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | None:
-    """Return the answer to a call of a refused address; None if it goes the usual way."""
+def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | Answer | None:
+    """Return the answer to a call of a refused address, or a future of it; None if it goes the usual way."""
     call = _read(head, body)
     if call is None or tally.records(head.peer):
         return None
@@ -100,17 +100,17 @@ def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | Non
         strangers.check_calls(head.origin)
     except TooManyCalls as earlier:
         error = earlier
-    return _refuse(head, call, error)
+    return pace.of(_refuse(head, call, error))
 
 
-def _look_up(head: Head, evidence: Evidence, body: bytes) -> "asyncio.Future[Whole | None] | None":
+def _look_up(head: Head, evidence: Evidence, body: bytes) -> Answer | None:
     """Return a future of the answer to a call whose key or token is unknown, or of None; None if it goes the usual
     way."""
     call = _read(head, body)
     return None if call is None else doubted_secrets.add(evidence, partial(_refuse_key, head, call))
 
 
-def _verify(head: Head, is_wrong: IsWrong, body: bytes) -> "asyncio.Future[Whole | None] | None":
+def _verify(head: Head, is_wrong: IsWrong, body: bytes) -> Answer | None:
     """Return a future of the answer to a call whose token may be wrong, or of None; None if it goes the usual way."""
     call = _read(head, body)
     return None if call is None else doubted_tokens.add(is_wrong, partial(_refuse_key, head, call))

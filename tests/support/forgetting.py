@@ -10,6 +10,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.files import outage
 from tasks_app.limits import budgets, strangers
 from tasks_app.limits.quotas import quota
+from tasks_app.limits.turns import turns
 from tasks_app.operations import list_totals
 from tasks_app.operations.webhooks import registrations
 from tasks_app.runner.doors import doors
@@ -25,11 +26,13 @@ def forget() -> None:
 
 
 def _forget_owners() -> None:
-    """Forget what the process knows of owners by their ids: estimates, budgets, quotas and registrations."""
+    """Forget what the process knows of owners by their ids: estimates, budgets, quotas and registrations; and when one
+    has called."""
     list_totals._estimates.clear()
     budgets.forget()
     registrations.levels.clear()
     quota.since.clear()
+    turns.last_at = float("-inf")
     if quota.counted is not None:
         quota.counted = {}
 

@@ -47,11 +47,6 @@ def begun(requests: Collection["asyncio.Task[None]"]) -> int:
     return sum(request.done() for request in requests)
 
 
-@pytest.fixture(autouse=True)
-def no_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "last_at", float("-inf"))
-
-
 async def test_few_requests_of_strangers_begin_in_a_round() -> None:
     requests = strangers(Entrance())
     await asyncio.sleep(0)
