@@ -9,6 +9,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from tasks_app.process.displacing import waiting
 from tasks_app.process.lingering import Lingering
 from tasks_app.process.unchunked import Unchunked
 
@@ -43,8 +44,10 @@ class Answering(HttpToolsProtocol):
     """Drops what still comes after a refusal; None before one."""
     reads_head = False
     """Whether the parser reports the end of a head at this moment, whose request may be answered early."""
+    place: "asyncio.Future[Any] | None" = None
+    """The place of its request in a line of strangers; None for a request that has begun."""
     owed: "asyncio.Future[Whole | None] | None" = None
-    """The early answer that comes later than its request."""
+    """The early answer that comes later than its request. It is a place in a line, too."""
     early: Early | None = None
     """Answers the current request without the application, when its body is there. Until then the application has not
     begun."""
@@ -66,6 +69,32 @@ class Answering(HttpToolsProtocol):
                 return  # A request that waited behind another one is complete.
         if self.early is None:
             super()._start_asgi_task(cycle, app)
+
+    def line_up(self, place: "asyncio.Future[Any] | None") -> None:
+        """Note the place of its request in a line, or that it has begun or is answered."""
+        self.place = place
+        if place is not None and self.current is not None and self.current.more_body:
+            self.flow.pause_reading()  # What waits takes no further memory.
+        elif place is not None:
+            self.flow.resume_reading()  # Otherwise the server would not notice that its client leaves.
+        self._note_wait()
+
+    def _note_wait(self) -> None:
+        """Note whether the server waits for the client, so that another connection may replace this one.
+
+        The client has to read an answer, to send a request or the rest of one, or to close after a refusal. A request
+        of a stranger in a line counts, too.
+        """
+        current = self.current
+        works = (
+            current is not None
+            and self.place is None
+            and not (current.response_complete or current.more_body or self.flow.write_paused)
+        )
+        if self not in self.connections or (works and self.lingering is None and not self.transport.is_closing()):
+            waiting.pop(self, None)
+        else:
+            waiting.setdefault(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -98,6 +127,7 @@ class Answering(HttpToolsProtocol):
         self.early = None
         if isinstance(answer, asyncio.Future):
             self.owed = answer
+            self.line_up(answer)
             answer.add_done_callback(partial(self._answer_after, cycle))
         else:
             self._write_whole(answer, cycle)
@@ -124,6 +154,7 @@ class Answering(HttpToolsProtocol):
     def _answer_after(self, cycle: RequestResponseCycle, answer: "asyncio.Future[Whole | None]") -> None:
         """Write the answer that a future has brought. Without one the application answers."""
         self.owed = None
+        self.line_up(None)
         if cycle.disconnected or self.transport.is_closing():
             return
         if self.flow.write_paused or answer.cancelled() or (whole := answer.result()) is None:

@@ -50,8 +50,6 @@ class Connection(Answering):
     """The limit of connections, computed when the first one is made."""
     of_process: ClassVar[Collection[object]] = ()
     """The open connections of the process, of WebSocket too. The server keeps them."""
-    place: "asyncio.Future[None] | None" = None
-    """The place of its request in a line of strangers; None for a request that has begun."""
     is_known = False
     """Whether the last call on it had a valid credential and could be read, as the application says."""
     head_since: float | None = None
@@ -105,15 +103,6 @@ class Connection(Answering):
             self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "This process has too many connections. Come again soon.")
             waiting.pop(self, None)  # It takes no place that a new connection could have.
         return False
-
-    def line_up(self, place: "asyncio.Future[None] | None") -> None:
-        """Note the place of its request in a line, or that it has begun."""
-        self.place = place
-        if place is not None and self.current is not None and self.current.more_body:
-            self.flow.pause_reading()  # What waits takes no further memory.
-        elif place is not None:
-            self.flow.resume_reading()  # Otherwise the server would not notice that its client leaves.
-        self._note_wait()
 
     def abandon(self) -> None:
         """Note that the request at work gets no answer, because its client leaves."""
@@ -361,23 +350,6 @@ class Connection(Answering):
         super().resume_writing()
         self.progress.resume()
         self._note_wait()
-
-    def _note_wait(self) -> None:
-        """Note whether the server waits for the client, so that another connection may replace this one.
-
-        The client has to read an answer, to send a request or the rest of one, or to close after a refusal. A request
-        of a stranger in a line counts, too.
-        """
-        current = self.current
-        works = (
-            current is not None
-            and self.place is None
-            and not (current.response_complete or current.more_body or self.flow.write_paused)
-        )
-        if self not in self.connections or (works and self.lingering is None and not self.transport.is_closing()):
-            waiting.pop(self, None)
-        else:
-            waiting.setdefault(self)
 
     def _set_timer(self) -> None:
         """Set the timer that checks all deadlines of this connection.

@@ -4,9 +4,9 @@ group."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tasks_app.callers.schemes import Evidence, schemes
 from tasks_app.process.answering import Whole
@@ -35,6 +35,8 @@ class Doubt(NamedTuple, Generic[T]):
     evidence: T
     refuse: Callable[[], Whole | None]
     """Returns the refusal of a wrong credential; None if the application itself must answer."""
+    scope: Mapping[str, Any]
+    """That of the call."""
     answer: Answer
     """The refusal, or None."""
 
@@ -54,7 +56,7 @@ class Doubts(Generic[T]):
         self.group: asyncio.Task[None] | None = None
         """The group that is examined."""
 
-    def add(self, evidence: T, refuse: Callable[[], Whole | None]) -> Answer | None:
+    def add(self, evidence: T, refuse: Callable[[], Whole | None], scope: Mapping[str, Any]) -> Answer | None:
         """Return a future of the refusal, whose result is None for a credential that is not wrong; None if too many
         calls wait. Cancel the future of a call whose client has left."""
         loop = asyncio.get_running_loop()
@@ -62,7 +64,7 @@ class Doubts(Generic[T]):
             self.loop, self.waiting, self.timer, self.group = loop, [], None, None
         if len(self.waiting) >= MOST_WAITING:
             return None
-        doubt = Doubt(evidence, refuse, loop.create_future())
+        doubt = Doubt(evidence, refuse, scope, loop.create_future())
         self.waiting.append(doubt)
         if self.group is None:
             if self.timer is None:
@@ -92,7 +94,7 @@ class Doubts(Generic[T]):
             for doubt, is_wrong in zip(doubts, wrong, strict=True):
                 if is_wrong and not doubt.answer.done() and (refusal := doubt.refuse()) is not None:
                     refused.add(doubt.answer)
-                    pace.give(doubt.answer, refusal)
+                    pace.give(doubt.answer, refusal, doubt.scope)
         except Exception as error:  # noqa: BLE001  # the database may be away; the application says so to each caller
             log.warning("the credentials of %d calls could not be examined together: %s", len(doubts), error)
         finally:

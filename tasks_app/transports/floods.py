@@ -100,20 +100,20 @@ def _refuse_address(head: Head, error: TooManyCalls, body: bytes) -> Whole | Ans
         strangers.check_calls(head.origin)
     except TooManyCalls as earlier:
         error = earlier
-    return pace.of(_refuse(head, call, error))
+    return pace.of(_refuse(head, call, error), head.scope)
 
 
 def _look_up(head: Head, evidence: Evidence, body: bytes) -> Answer | None:
     """Return a future of the answer to a call whose key or token is unknown, or of None; None if it goes the usual
     way."""
     call = _read(head, body)
-    return None if call is None else doubted_secrets.add(evidence, partial(_refuse_key, head, call))
+    return None if call is None else doubted_secrets.add(evidence, partial(_refuse_key, head, call), head.scope)
 
 
 def _verify(head: Head, is_wrong: IsWrong, body: bytes) -> Answer | None:
     """Return a future of the answer to a call whose token may be wrong, or of None; None if it goes the usual way."""
     call = _read(head, body)
-    return None if call is None else doubted_tokens.add(is_wrong, partial(_refuse_key, head, call))
+    return None if call is None else doubted_tokens.add(is_wrong, partial(_refuse_key, head, call), head.scope)
 
 
 def _refuse_key(head: Head, call: Body) -> Whole | None:

@@ -46,10 +46,10 @@ async def results(*answers: Any) -> list[Whole | None]:
 
 async def test_one_group_is_examined_at_a_time_while_the_next_one_collects(examiner: Examiner) -> None:
     calls: Doubts[str] = Doubts(examiner.examine)
-    first = calls.add("wrong-1", refuse)
+    first = calls.add("wrong-1", refuse, {})
     async with asyncio.timeout(PATIENCE):
         await examiner.began.wait()
-    others = [calls.add(name, refuse) for name in ("wrong-2", "right")]
+    others = [calls.add(name, refuse, {}) for name in ("wrong-2", "right")]
     await asyncio.sleep(0.02)
     assert examiner.groups == [["wrong-1"]]
     examiner.may_go.set()
@@ -60,7 +60,7 @@ async def test_one_group_is_examined_at_a_time_while_the_next_one_collects(exami
 async def test_a_call_whose_client_has_left_is_not_examined(examiner: Examiner) -> None:
     calls: Doubts[str] = Doubts(examiner.examine)
     examiner.may_go.set()
-    gone, present = calls.add("wrong-gone", refuse), calls.add("wrong", refuse)
+    gone, present = calls.add("wrong-gone", refuse, {}), calls.add("wrong", refuse, {})
     assert gone is not None
     gone.cancel()
     assert await results(present) == [REFUSAL]
@@ -72,11 +72,11 @@ async def test_calls_beyond_those_that_may_wait_go_to_the_application(
 ) -> None:
     monkeypatch.setattr(doubts, "MOST_WAITING", 3)
     calls: Doubts[str] = Doubts(examiner.examine)
-    answers = [calls.add("wrong", refuse) for _ in range(5)]
+    answers = [calls.add("wrong", refuse, {}) for _ in range(5)]
     assert [answer is None for answer in answers] == [False, False, False, True, True]
     examiner.may_go.set()
     assert await results(*answers[:3]) == [REFUSAL] * 3
-    assert calls.add("wrong", refuse) is not None
+    assert calls.add("wrong", refuse, {}) is not None
 
 
 async def test_calls_that_cannot_be_refused_or_examined_go_to_the_application(examiner: Examiner) -> None:
@@ -85,28 +85,28 @@ async def test_calls_that_cannot_be_refused_or_examined_go_to_the_application(ex
 
     calls: Doubts[str] = Doubts(examiner.examine)
     examiner.may_go.set()
-    answers = [calls.add("wrong", one) for one in (refuse, fail, refuse)]
+    answers = [calls.add("wrong", one, {}) for one in (refuse, fail, refuse)]
     assert await results(*answers) == [REFUSAL, None, None]
     failing: Doubts[str] = Doubts(fail)  # type: ignore[arg-type]
-    assert await results(failing.add("wrong", refuse), failing.add("wrong", refuse)) == [None, None]
-    assert await results(failing.add("wrong", refuse)) == [None]
+    assert await results(failing.add("wrong", refuse, {}), failing.add("wrong", refuse, {})) == [None, None]
+    assert await results(failing.add("wrong", refuse, {})) == [None]
 
 
 async def test_calls_of_a_group_that_is_canceled_go_to_the_application(examiner: Examiner) -> None:
     calls: Doubts[str] = Doubts(examiner.examine)
-    answer = calls.add("wrong", refuse)
+    answer = calls.add("wrong", refuse, {})
     async with asyncio.timeout(PATIENCE):
         await examiner.began.wait()
     assert calls.group is not None
     calls.group.cancel()
     assert await results(answer) == [None]
     examiner.may_go.set()
-    assert await results(calls.add("wrong", refuse)) == [REFUSAL]
+    assert await results(calls.add("wrong", refuse, {})) == [REFUSAL]
 
 
 def test_calls_of_another_loop_are_examined_there() -> None:
     async def ask(calls: Doubts[str], *, waits: bool) -> list[Whole | None]:
-        answer = calls.add("wrong", refuse)
+        answer = calls.add("wrong", refuse, {})
         return await results(answer) if waits else []
 
     async def examine(group: Sequence[str]) -> list[bool]:

@@ -1,6 +1,7 @@
 """Early answers, which a connection writes without the application, and what it reads meanwhile."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 from tasks_app.process import answering
 from tasks_app.process.answering import Early, Whole
-from tasks_app.process.connections import MAX_PIPELINE, MAX_UNREAD, Connection
+from tasks_app.process.connections import MAX_BEHIND, MAX_PIPELINE, MAX_UNREAD, Connection
+from tasks_app.process.displacing import displace, waiting
 from tests.conftest import PATIENCE
 from tests.support.wire_server import Served, served
 
@@ -152,3 +154,57 @@ def bytes_of_bodies(server: Served) -> int:
 def pending_in(server: Served) -> int:
     """Return the bytes that connections have read and not parsed."""
     return sum(len(getattr(one, "pending", b"")) for one in server.state.connections)
+
+
+class Pending(Refusing):
+    """An application in front of which each refusal waits until the test gives it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.futures: list[asyncio.Future[Whole | None]] = []
+
+    def refuse_early(self, scope: dict[str, Any]) -> Early | None:
+        def early(_: bytes) -> Any:
+            self.futures.append(asyncio.get_running_loop().create_future())
+            return self.futures[-1]
+
+        return early
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not is_so():  # noqa: ASYNC110  # no Event there
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("refusal", [(401, [(b"content-length", b"0")], b""), None], ids=["refused", "passed"])
+async def test_a_new_connection_may_replace_one_whose_refusal_waits(refusal: Whole | None) -> None:
+    app = Pending()
+    async with served(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: app.futures)
+        (connection,) = server.state.connections
+        assert connection in waiting
+        app.futures[0].set_result(refusal)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401" if refusal else b"HTTP/1.1 200")
+        assert connection.place is None
+        writer.write(b"GET /two HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: len(app.futures) == 2)
+        assert displace()
+        await until(app.futures[1].done)
+        writer.close()
+    assert app.calls == ([] if refusal else ["/one"])
+
+
+async def test_a_connection_whose_refusal_waits_takes_little_memory_behind_it() -> None:
+    app = Pending()
+    async with served(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: app.futures)
+        writer.write(b"x" * (MAX_BEHIND + 1))
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b"", "the connection is closed"
+        writer.close()
+    assert app.calls == []

@@ -3,11 +3,13 @@
 import asyncio
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from tasks_app.limits.turns import turns
 from tasks_app.process.answering import Whole
+from tasks_app.process.asgi_extensions import CONNECTION
 from tasks_app.transports import floods, pace
 from tasks_app.transports.doubts import Doubts
 from tasks_app.transports.pace import MOST, Answer, Pace
@@ -40,13 +42,13 @@ def at_once(answers: list[Whole | Answer]) -> int:
 
 async def test_each_refusal_is_written_at_once_while_no_caller_calls() -> None:
     refusals = Pace()
-    assert at_once([refusals.of(REFUSAL) for _ in range(10 * MOST)]) == 10 * MOST
+    assert at_once([refusals.of(REFUSAL, {}) for _ in range(10 * MOST)]) == 10 * MOST
 
 
 @pytest.mark.usefixtures("callers", "no_second_round")
 async def test_few_refusals_are_written_in_a_round_while_callers_call() -> None:
     refusals = Pace()
-    answers = [refusals.of(REFUSAL) for _ in range(3 * MOST)]
+    answers = [refusals.of(REFUSAL, {}) for _ in range(3 * MOST)]
     await asyncio.sleep(0.05)
     assert at_once(answers) == MOST
     assert not any(answer.done() for answer in answers if isinstance(answer, asyncio.Future))
@@ -55,7 +57,7 @@ async def test_few_refusals_are_written_in_a_round_while_callers_call() -> None:
 @pytest.mark.usefixtures("callers")
 async def test_refusals_that_wait_are_written_in_the_next_rounds_in_their_order() -> None:
     refusals, order = Pace(), list[int]()
-    answers = [refusals.of((401, [], str(number).encode())) for number in range(3 * MOST)]
+    answers = [refusals.of((401, [], str(number).encode()), {}) for number in range(3 * MOST)]
     for number, answer in enumerate(answers):
         if isinstance(answer, asyncio.Future):
             answer.add_done_callback(lambda _, number=number: order.append(number))
@@ -64,13 +66,13 @@ async def test_refusals_that_wait_are_written_in_the_next_rounds_in_their_order(
         while refusals.in_round:  # noqa: ASYNC110  # the last round is no event
             await asyncio.sleep(0.001)
     assert order == list(range(MOST, 3 * MOST))
-    assert at_once([refusals.of(REFUSAL)]) == 1, "the next one waits for none of them"
+    assert at_once([refusals.of(REFUSAL, {})]) == 1, "the next one waits for none of them"
 
 
 @pytest.mark.usefixtures("callers")
 async def test_refusals_that_wait_are_written_together_once_no_caller_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     refusals, rounds = Pace(), list[object]()
-    answers = [refusals.of(REFUSAL) for _ in range(50 * MOST)]
+    answers = [refusals.of(REFUSAL, {}) for _ in range(50 * MOST)]
     monkeypatch.setattr(turns, "last_at", float("-inf"))
     plain = Pace._begin_round
     monkeypatch.setattr(Pace, "_begin_round", lambda *given: rounds.append(given) or plain(*given))
@@ -81,7 +83,7 @@ async def test_refusals_that_wait_are_written_together_once_no_caller_calls(monk
 @pytest.mark.usefixtures("callers")
 async def test_a_client_that_has_left_takes_no_place_of_a_round() -> None:
     refusals = Pace()
-    answers = [refusals.of(REFUSAL) for _ in range(4 * MOST)]
+    answers = [refusals.of(REFUSAL, {}) for _ in range(4 * MOST)]
     left, last = answers[MOST:-1], answers[-1]
     for answer in left:
         assert isinstance(answer, asyncio.Future)
@@ -99,8 +101,8 @@ async def test_refusals_of_doubted_credentials_have_the_same_pace(monkeypatch: p
     monkeypatch.setattr(pace, "pace", Pace())
     monkeypatch.setattr("tasks_app.transports.doubts.pace", pace.pace)
     doubts: Doubts[str] = Doubts(examine)
-    wrong = [doubts.add(f"wrong-{number}", lambda: REFUSAL) for number in range(2 * MOST)]
-    right = doubts.add("right", lambda: REFUSAL)
+    wrong = [doubts.add(f"wrong-{number}", lambda: REFUSAL, {}) for number in range(2 * MOST)]
+    right = doubts.add("right", lambda: REFUSAL, {})
     assert right is not None
     async with asyncio.timeout(PATIENCE):
         assert await right is None
@@ -114,7 +116,20 @@ async def test_refusals_of_addresses_have_the_same_pace(monkeypatch: pytest.Monk
     monkeypatch.setattr(floods, "_refuse", lambda *_: REFUSAL)
     monkeypatch.setattr(floods.tally, "records", lambda _: False)
     monkeypatch.setattr(floods.strangers, "check_calls", lambda _: None)
-    head: Any = type("Head", (), {"peer": None, "origin": "192.0.2.7"})
+    head: Any = type("Head", (), {"peer": None, "origin": "192.0.2.7", "scope": {}})
     error: Any = None
     answers: Any = [floods._refuse_address(head, error, b"") for _ in range(3 * MOST)]
     assert at_once(answers) == MOST
+
+
+@pytest.mark.usefixtures("callers", "no_second_round")
+async def test_refusals_that_wait_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "MOST_BYTES", 1_000)
+    refusals, connections = Pace(), [Mock(size=400) for _ in range(MOST + 4)]
+    answers = [refusals.of(REFUSAL, {"extensions": {CONNECTION: connection}}) for connection in connections]
+    dropped = [connection.transport.abort.called for connection in connections]
+    assert dropped == [False] * (MOST + 2) + [True, True], "the newest are dropped"
+    assert [answer.cancelled() for answer in answers if isinstance(answer, asyncio.Future)] == [False] * 2 + [True] * 2
+    assert refusals.size == 800
+    refusals._begin_round(asyncio.get_running_loop())
+    assert (refusals.size, len(refusals.waiting)) == (0, 0)
