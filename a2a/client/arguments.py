@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from a2a.mistakes import WrongValue, check_part
+from a2a.requests import Request, SendMessage
 from a2a.states import TaskState
 from a2a.types import Message, Part
 
@@ -51,6 +52,12 @@ def check_time(name: str, time: Any) -> None:
     if not (time is None or isinstance(time, datetime)):
         example = "datetime(2026, 3, 2, tzinfo=UTC)"
         raise TypeError(f"{name} must be a datetime of Python, such as {example}, not {type(time).__name__}")
+
+
+def check_message(request: Request) -> None:
+    """Raise TypeError if the request sends a message with a wrong part."""
+    if isinstance(request, SendMessage):
+        check_parts(request.message)
 
 
 def check_parts(message: Message) -> None:

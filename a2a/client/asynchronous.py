@@ -16,7 +16,7 @@ import httpx
 from msgspec.structs import replace
 
 from a2a.client.answers import ConfigPage, TaskPage
-from a2a.client.arguments import check_credentials, check_kind, check_time, state_of
+from a2a.client.arguments import check_credentials, check_kind, check_message, check_time, state_of
 from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.conversation import Conversation
@@ -319,7 +319,8 @@ class Client(SystemCalls):
     # ----------------------------------------------------------------- calling
 
     async def perform(self, request: Request) -> Any:
-        """Return the result of a request of a2a/requests.py. Raises ClientError."""
+        """Return the result of a request of a2a/requests.py. Raises ClientError, and TypeError for a wrong message."""
+        check_message(request)
         return await self._perform(request, Link.ask)
 
     async def _perform(self, request: Request, ask: Callable[[Link, Request], Awaitable[Any]]) -> Any:
@@ -347,7 +348,9 @@ class Client(SystemCalls):
         return result
 
     def follow(self, request: Listening, task: Task | None = None) -> Stream:
-        """Return the stream of a request. It connects when its first update is requested."""
+        """Return the stream of a request. It connects when its first update is requested. Raises TypeError for a wrong
+        message."""
+        check_message(request)
         stream = Stream(self.link, self._fell_back, request, self._retries, self._clock, task)
         self._streams.add(stream)
         return stream

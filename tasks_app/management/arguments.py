@@ -216,14 +216,14 @@ def _read_printable(text: str) -> str:
     return text
 
 
-def read_scopes(text: str) -> str:
-    """Read the scopes of a key."""
+def read_scopes(text: str, most: int = 255) -> str:
+    """Read the scopes of a key, or of another server, which have `most` characters."""
     try:
         check_scopes(text)
     except ValidationError as error:
         raise ArgumentTypeError(error.message) from None
-    if not (1 <= len(text) <= 255 and text.strip()):
-        raise ArgumentTypeError(f"must have 1 to 255 printable characters, not {len(text)}")
+    if not (1 <= len(text) <= most and text.strip()):
+        raise ArgumentTypeError(f"must have 1 to {most} printable characters, not {len(text)}")
     return text
 
 

@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from tasks_app.sealing import seal, unseal
 
+LONGEST_SCOPES = 1_000
+"""Characters of the scopes for a token endpoint, with the spaces between them."""
+
 
 class StoredCredentials(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The credentials of one relay."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from a2a.client.systems import message_of
+from a2a.requests import SendMessage, StreamMessage
 from a2a.types import Message, Part, Role
 from tests.client_library.faulty import FakeClock, faulty, result, rpc, task
 
@@ -46,6 +47,10 @@ async def test_a_part_has_one_content_or_its_message_is_not_sent(part: Part, fau
             client.stream(message)
         with pytest.raises(TypeError, match=sentence):
             await client.execute_batch("review", [message])
+        with pytest.raises(TypeError, match=sentence):
+            await client.perform(SendMessage(message=message))
+        with pytest.raises(TypeError, match=sentence):
+            client.follow(StreamMessage(message=message))
     assert server.asked == []
 
 

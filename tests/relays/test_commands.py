@@ -55,6 +55,17 @@ def test_scopes_of_another_server_are_no_warning() -> None:
     assert (login.errors, open_credentials(Relay.objects.get().credentials).scopes) == ("", ("a", "b"))
 
 
+def test_scopes_of_another_server_may_be_as_long_as_in_the_api() -> None:
+    scopes, login = (
+        ["a" * 99] * 10,
+        ("login", "far", "--token-url", "https://x.example/", "--client-id", "d", "--scopes"),
+    )
+    relays(*login, " ".join(scopes))
+    assert open_credentials(Relay.objects.get().credentials).scopes == tuple(scopes)
+    refusal = run("a2a", "relays", *login, "a" * 1_001).errors
+    assert "argument --scopes: must have 1 to 1000 printable characters, not 1001" in refusal
+
+
 def test_credentials_are_deleted() -> None:
     relays("login", "far")
     assert relays("logout", "far")[0]["credentials"] == ""

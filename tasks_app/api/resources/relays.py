@@ -12,6 +12,7 @@ from tasks_app.models import Relay
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.texts import LONGEST_URL
 from tasks_app.relays import acts
+from tasks_app.relays.credentials import LONGEST_SCOPES
 
 
 class RelayRow(Row):
@@ -54,7 +55,10 @@ class NewCredentials(Body):
         max_length=255, default="", allow_blank=True, help_text="The client id for the token URL."
     )
     token_scopes = serializers.CharField(
-        max_length=1000, default="", allow_blank=True, help_text="Scopes for the token URL, separated by spaces."
+        max_length=LONGEST_SCOPES,
+        default="",
+        allow_blank=True,
+        help_text="Scopes for the token URL, separated by spaces.",
     )
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
+from functools import partial
 from getpass import getpass
 from typing import Any
 
@@ -13,6 +14,7 @@ from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Relay
 from tasks_app.operators.refusals import ActRefused, sentence_of
 from tasks_app.relays import acts
+from tasks_app.relays.credentials import LONGEST_SCOPES
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--scopes",
         dest="token_scopes",  # `scopes` are those of this server, and an unknown one is a warning
         metavar="SCOPES",
-        type=read_scopes,
+        type=partial(read_scopes, most=LONGEST_SCOPES),
         help="scopes for the token endpoint, separated by spaces",
     )
     add_operator(login)
