@@ -10,7 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from tasks_app.callers.schemes import Evidence, schemes
 from tasks_app.process.answering import Whole
-from tasks_app.transports.pace import Answer, pace
+from tasks_app.transports.pace import pace
+from tasks_app.transports.refusal_memory import Answer, memory
 
 log = logging.getLogger(__name__)
 GROUP_SECONDS = 0.01
@@ -35,8 +36,6 @@ class Doubt(NamedTuple, Generic[T]):
     evidence: T
     refuse: Callable[[], Whole | None]
     """Returns the refusal of a wrong credential; None if the application itself must answer."""
-    scope: Mapping[str, Any]
-    """That of the call."""
     answer: Answer
     """The refusal, or None."""
 
@@ -64,7 +63,8 @@ class Doubts(Generic[T]):
             self.loop, self.waiting, self.timer, self.group = loop, [], None, None
         if len(self.waiting) >= MOST_WAITING:
             return None
-        doubt = Doubt(evidence, refuse, scope, loop.create_future())
+        doubt = Doubt(evidence, refuse, loop.create_future())
+        memory.hold(doubt.answer, scope)
         self.waiting.append(doubt)
         if self.group is None:
             if self.timer is None:
@@ -94,7 +94,7 @@ class Doubts(Generic[T]):
             for doubt, is_wrong in zip(doubts, wrong, strict=True):
                 if is_wrong and not doubt.answer.done() and (refusal := doubt.refuse()) is not None:
                     refused.add(doubt.answer)
-                    pace.give(doubt.answer, refusal, doubt.scope)
+                    pace.give(doubt.answer, refusal)
         except Exception as error:  # noqa: BLE001  # the database may be away; the application says so to each caller
             log.warning("the credentials of %d calls could not be examined together: %s", len(doubts), error)
         finally:

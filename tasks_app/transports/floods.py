@@ -32,8 +32,9 @@ from tasks_app.transports.heads import Place, encode_whole, find_place, meta_of,
 from tasks_app.transports.http import Refusal, exceeded, refusal_of_encoding, wrong_type
 from tasks_app.transports.http_requests import media_of
 from tasks_app.transports.keys import is_cached, is_looked_up, refuter_of
-from tasks_app.transports.pace import Answer, pace
+from tasks_app.transports.pace import pace
 from tasks_app.transports.receiving import early_choice, methods_of
+from tasks_app.transports.refusal_memory import Answer
 from tasks_app.transports.refusing import EarlyChoice, explain
 from tasks_app.transports.rest import KINDS
 

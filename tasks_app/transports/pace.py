@@ -7,33 +7,17 @@ Nearly all of the processor would go into refusals.
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks_app.limits.turns import turns
 from tasks_app.process.answering import Whole
-from tasks_app.process.asgi_extensions import CONNECTION
+from tasks_app.transports.refusal_memory import Answer, memory
 
 MOST = 4
 """Refusals in one round. With the pause they are 1,000 a second. Beside a client of 256 connections the p99 of calls
 rises to 1.4 times that of calls alone, with ten in a round to twice that, and without a pace to 15 times."""
 PAUSE = 0.004
 """Seconds between two rounds while known callers call."""
-
-MOST_BYTES = 4_000_000
-"""Bytes of memory that the requests whose refusals wait may take. With more, the newest is dropped with its
-connection."""
-
-Answer = asyncio.Future[Whole | None]
-
-
-class Place(NamedTuple):
-    """A refusal that waits."""
-
-    answer: Answer
-    refusal: Whole
-    connection: Any
-    """The connection of its request; None if the server has none of ours."""
-    size: int
 
 
 class Pace:
@@ -44,9 +28,7 @@ class Pace:
 
     def _begin_anew(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop = loop
-        self.waiting: deque[Place] = deque()
-        self.size = 0
-        """The bytes of those that wait."""
+        self.waiting: deque[tuple[Answer, Whole]] = deque()
         self.in_round = 0
         """The number of refusals in the current round."""
 
@@ -56,27 +38,16 @@ class Pace:
         if self._passes():
             return refusal
         answer: Answer = asyncio.get_running_loop().create_future()
-        self._add(answer, refusal, scope)
+        self.waiting.append((answer, refusal))
+        memory.hold(answer, scope)
         return answer
 
-    def give(self, answer: Answer, refusal: Whole, scope: Mapping[str, Any]) -> None:
-        """Make the refusal of a request the result of a future as soon as it may be written."""
+    def give(self, answer: Answer, refusal: Whole) -> None:
+        """Make a refusal the result of a future as soon as it may be written."""
         if self._passes():
             answer.set_result(refusal)
         else:
-            self._add(answer, refusal, scope)
-
-    def _add(self, answer: Answer, refusal: Whole, scope: Mapping[str, Any]) -> None:
-        connection = scope.get("extensions", {}).get(CONNECTION)
-        size = len(refusal[2]) + (0 if connection is None else connection.size)
-        self.waiting.append(Place(answer, refusal, connection, size))
-        self.size += size
-        while self.size > MOST_BYTES:
-            last = self.waiting.pop()
-            self.size -= last.size
-            if last.connection is not None:
-                last.connection.transport.abort()
-            last.answer.cancel()
+            self.waiting.append((answer, refusal))
 
     def _passes(self) -> bool:
         if (loop := asyncio.get_running_loop()) is not self.loop:
@@ -95,10 +66,9 @@ class Pace:
             return
         self.in_round, most = 0, MOST if turns.are_taken() else len(self.waiting)
         while self.waiting and self.in_round < most:
-            place = self.waiting.popleft()
-            self.size -= place.size
-            if not place.answer.done():
-                place.answer.set_result(place.refusal)
+            answer, refusal = self.waiting.popleft()
+            if not answer.done():
+                answer.set_result(refusal)
                 self.in_round += 1
         if self.in_round:
             loop.call_later(PAUSE, self._begin_round, loop)

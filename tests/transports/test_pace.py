@@ -3,16 +3,15 @@
 import asyncio
 import time
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from tasks_app.limits.turns import turns
 from tasks_app.process.answering import Whole
-from tasks_app.process.asgi_extensions import CONNECTION
 from tasks_app.transports import floods, pace
 from tasks_app.transports.doubts import Doubts
-from tasks_app.transports.pace import MOST, Answer, Pace
+from tasks_app.transports.pace import MOST, Pace
+from tasks_app.transports.refusal_memory import Answer
 from tests.conftest import PATIENCE
 
 REFUSAL: Whole = (401, [], b"")
@@ -120,16 +119,3 @@ async def test_refusals_of_addresses_have_the_same_pace(monkeypatch: pytest.Monk
     error: Any = None
     answers: Any = [floods._refuse_address(head, error, b"") for _ in range(3 * MOST)]
     assert at_once(answers) == MOST
-
-
-@pytest.mark.usefixtures("callers", "no_second_round")
-async def test_refusals_that_wait_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "MOST_BYTES", 1_000)
-    refusals, connections = Pace(), [Mock(size=400) for _ in range(MOST + 4)]
-    answers = [refusals.of(REFUSAL, {"extensions": {CONNECTION: connection}}) for connection in connections]
-    dropped = [connection.transport.abort.called for connection in connections]
-    assert dropped == [False] * (MOST + 2) + [True, True], "the newest are dropped"
-    assert [answer.cancelled() for answer in answers if isinstance(answer, asyncio.Future)] == [False] * 2 + [True] * 2
-    assert refusals.size == 800
-    refusals._begin_round(asyncio.get_running_loop())
-    assert (refusals.size, len(refusals.waiting)) == (0, 0)
