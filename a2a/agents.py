@@ -114,14 +114,20 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     def is_quick(self, message: Message) -> bool:
         """Return whether the agent runs inside the call for a new task with this message. Raises AgentMistake if the
-        function of `quick=` raises an error."""
+        function of `quick=` raises an error, or is async."""
         if not callable(self.quick):
             return self.quick
         try:
-            return self.quick(message)
+            is_quick: Any = self.quick(message)
         except Exception as error:
             place, words = at_raise(error.__traceback__) or where(self.function), f"{type(error).__name__}: {error}"
             raise AgentMistake(f'{place}: agent "{self.name}": the function of quick= raised {words}') from error
+        if inspect.isawaitable(is_quick):
+            if inspect.iscoroutine(is_quick):
+                is_quick.close()  # Python must not warn about it too.
+            name = f'{where(self.function)}: agent "{self.name}"'
+            raise AgentMistake(f"{name}: the function of quick= returned something to await: return True or False")
+        return bool(is_quick)
 
     @property
     def schema(self) -> Json | None:

@@ -50,7 +50,8 @@ def check_part(part: Part) -> None:
         raise WrongValue(f"gives an Artifact whose parts have a value of type {type(part).__name__}: give Part values")
     contents = (part.text is not None) + (part.raw is not None) + (part.url is not None) + (part.data is not UNSET)
     if contents != 1:
-        raise WrongValue(f"gives a Part with {contents} contents: give it one of text=, raw=, url= and data=")
+        null = " (data=None is the value null: leave data= out)" if contents > 1 and part.data is None else ""
+        raise WrongValue(f"gives a Part with {contents} contents: give it one of text=, raw=, url= and data={null}")
     check_members("a Part", part)
 
 

@@ -36,8 +36,8 @@ OPEN_AGAIN = (
     "Nothing was saved: the form does not say which values it showed. Open the page again, and make your changes there."
 )
 STALE = (
-    "Nothing was saved: it was changed after the form was opened. The page now shows the present values: "
-    "make your changes again, where they are still right."
+    "Nothing was saved: it was changed after the form was opened, perhaps by a first click of yours. The page now "
+    "shows the present values: make your changes again, where they are still right."
 )
 NAMESAKE = "Nothing was saved: another operator has made one of this name meanwhile. Choose another name."
 CONFLICT = "Nothing was saved: a row that it needs was changed or removed meanwhile. Look at the form again."
@@ -170,7 +170,7 @@ class ReachForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
-        if not self.has_changed():
+        if self.errors or not self.has_changed():
             return values  # An earlier version stored agents without tenants, and the account must still be changed.
         tenants = [tenant.name for tenant in values.get("tenants", ())]
         agents = values.get("agents", "").split()

@@ -71,4 +71,4 @@ class OperatorReach(models.Model):
     )
 
     def __str__(self) -> str:
-        return f"the reach of {self.user}"
+        return f"the reach of {self.user}" if self.user_id else "the reach"  # The admin names it once it is deleted.

@@ -22,7 +22,10 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
     fields = fields_of(exchange, words_of(cause), reference=reference)
     what = f"exchange {exchange.row.id} failed"
     if isinstance(cause, AgentMistake):
-        what = f"{what}: {cause}"  # its author need not look for the sentence at the end of a traceback
+        # Its author need not look for the sentence at the end of a traceback. The field is masked and cut. In one line,
+        # so that no text of a caller looks like another record.
+        _, _, sentence = (fields["detail"] or "").partition(": ")  # behind the name of the class
+        what = f"{what}: {' '.join(sentence.split())}"
     return fault_with(what, cause, reference, fields)
 
 

@@ -54,6 +54,13 @@ async def test_a_part_has_one_content_or_its_message_is_not_sent(part: Part, fau
     assert server.asked == []
 
 
+def test_a_part_with_null_beside_its_text_is_told_how_to_leave_it_out() -> None:
+    """None is a value of JSON, and not the absence of data."""
+    message = Message(message_id="m", role=Role.USER, parts=(Part(text="x", data=None),))
+    with pytest.raises(TypeError, match=r"and data= \(data=None is the value null: leave data= out\) \(parts\[0\]\)$"):
+        message_of(message)
+
+
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [

@@ -1,5 +1,6 @@
 """A reach that names agents and no tenant is refused at each door: forgotten words take no tenant away."""
 
+import json
 from typing import Any
 
 import pytest
@@ -67,6 +68,20 @@ def test_the_admin_refuses_agents_alone_and_disables_an_account_that_has_them(ad
     OperatorReach.objects.filter(user=vera).update(all_tenants=False, agents="story")
     assert SENTENCE not in save(admin_client, vera, agents="story")
     assert not User.objects.get(username="vera").is_active
+
+
+def test_a_tenant_that_does_not_exist_is_the_only_fault(admin_client: Client) -> None:
+    vera = operator(VIEWER, name="vera")
+    page = save(admin_client, vera, agents="story", tenants="99999")
+    assert ("99999 is not one of the available choices" in page, SENTENCE in page) == (True, False)
+
+
+def test_the_admin_removes_a_reach(admin_client: Client) -> None:
+    vera = operator(VIEWER, name="vera")
+    save(admin_client, vera, all_tenants="on", DELETE="on")
+    assert not OperatorReach.objects.filter(user=vera).exists()
+    act = Act.objects.get(name="vera", verb="change")
+    assert [json.loads(values)["all_tenants"] for values in (act.before, act.after)] == [True, None]
 
 
 def test_an_agent_that_is_named_twice_is_stored_once(admin_client: Client) -> None:

@@ -157,6 +157,15 @@ def test_a_function_of_quick_that_raises_is_named_with_its_line() -> None:
     assert str(raised.value) == f"{__file__}:{line}: agent \"good\": the function of quick= raised KeyError: 'city'"
 
 
+def test_a_function_of_quick_that_returns_something_to_await_is_refused() -> None:
+    """A coroutine is true, whatever it would return."""
+    quick = define(good, {"quick": lambda message: judges(message)})  # noqa: PLW0108  # it hides that it is async
+    with pytest.raises(
+        AgentMistake, match=r"the function of quick= returned something to await: return True or False$"
+    ):
+        quick.is_quick(Message(message_id="m", role=Role.USER, parts=()))
+
+
 def test_a_limit_of_memory_needs_a_process() -> None:
     assert told(good, memory=500_000_000) == 'memory= is the limit of a process: it needs isolation="process"'
 

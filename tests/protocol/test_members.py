@@ -43,6 +43,16 @@ def test_names_of_a_webhook_must_agree(said: dict[str, Any], member: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("more", "id"), [({}, None), ({"configId": "None"}, "None"), ({"configId": "c"}, "c")], ids=["none", "None", "c"]
+)
+def test_the_name_of_a_webhook_without_an_id_names_none(more: dict[str, Any], id: str | None) -> None:
+    """The official Python client 0.3.26 makes the name of the id that it has, which is None."""
+    config = {"name": "tasks/t/pushNotificationConfigs/None", "pushNotificationConfig": {"url": "https://x.example/"}}
+    said = {"id": "t", "parent": "tasks/t", "config": config, **more}
+    assert PROTO.methods["tasks/pushNotificationConfig/set"].decode(said).config.id == id
+
+
+@pytest.mark.parametrize(
     ("send", "parts", "role"),
     [
         (BY_VERSION["1.0"].methods["SendMessage"], "parts", "ROLE_USER"),

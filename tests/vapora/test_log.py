@@ -92,7 +92,7 @@ async def test_a_fault_is_one_record_with_its_reference(
 
 def in_doubt(message: Message) -> bool:
     """Whether the agent is quick, if it could tell."""
-    raise KeyError("city")
+    raise ValueError(message.parts[0].text)
 
 
 @agent(quick=in_doubt)
@@ -106,12 +106,16 @@ async def never_decided(run: Run) -> str:
 async def test_a_function_of_quick_that_fails_is_named_in_the_line_of_the_fault(
     owner: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    """The text of a caller in the line is masked, and looks like no other line."""
+    said = f"the city\n{SECRET} of 2026-01-01 00:00:00,000 ERROR"
+    text = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": said}]}
     status = await refused(speaker(owner), "send", {"message": text, "metadata": {"agent": "never-decided"}})
     (line,) = [record.getMessage() for record in caplog.records if record.name == "tasks_app.transports.faults"]
     assert status == 500
     place = f"{__file__}:{in_doubt.__code__.co_firstlineno + 2}"
-    assert f"failed: {place}: agent \"never-decided\": the function of quick= raised KeyError: 'city'" in line
+    assert f'failed: {place}: agent "never-decided": the function of quick= raised ValueError: the city [' in line
+    assert "\n" not in line
+    assert SECRET not in line
 
 
 @pytest.mark.django_db(transaction=True)
