@@ -28,6 +28,8 @@ TINY_BYTES, MAX_TINY = 16, 1_024
 MAX_UNREAD = 16_384
 """Bytes of a body, or behind a request that is being answered, above which reading stops until they are taken. One read
 may bring more."""
+MAX_OWED = 32_768
+"""Bytes of memory that they may take behind one whose early refusal waits, or the look-up of its credential."""
 MAX_BEHIND = 4_096
 """Bytes behind a request that waits to begin (tasks_app/asgi/entrance.py). Thousands of strangers may wait so."""
 REQUEST = 2_000
@@ -278,7 +280,8 @@ class Connection(Answering):
                 HTTPStatus.NOT_IMPLEMENTED,
                 "This server knows no transfer coding but chunked (RFC 9112, 6.1), and takes no compressed body.",
             )
-        if len(self.pipeline) >= MAX_PIPELINE or (self.pipeline and self.size > MAX_PIPED):
+        most = MAX_PIPED if self.owed is None else MAX_OWED
+        if len(self.pipeline) >= MAX_PIPELINE or (self.pipeline and self.size > most):
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} small requests may wait on a connection.")
 
     def _check_offer(self) -> None:

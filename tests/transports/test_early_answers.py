@@ -9,7 +9,7 @@ import pytest
 
 from tasks_app.process import answering
 from tasks_app.process.answering import Early, Whole
-from tasks_app.process.connections import MAX_BEHIND, MAX_PIPELINE, MAX_UNREAD, Connection
+from tasks_app.process.connections import MAX_BEHIND, MAX_OWED, MAX_PIPELINE, MAX_UNREAD, Connection
 from tasks_app.process.displacing import displace, waiting
 from tests.conftest import PATIENCE
 from tests.support.wire_server import Served, served
@@ -53,7 +53,8 @@ def bodies(answer: bytes) -> list[str]:
 
 @pytest.mark.parametrize("kinds", [["now"], ["later"], ["later", "now", "app"], ["app", "later-passed", "now"]])
 async def test_requests_behind_each_other_are_refused_early_in_their_order(kinds: list[str]) -> None:
-    paths = [f"/{kinds[number % len(kinds)]}/{number}" for number in range(MAX_PIPELINE)]
+    number = MAX_PIPELINE if kinds[0] == "now" else MAX_OWED // 3_000  # less may come behind a refusal that waits
+    paths = [f"/{kinds[place % len(kinds)]}/{place}" for place in range(number)]
     app = Refusing()
     async with served(app) as server:
         heads = [f"GET {path} HTTP/1.1" for path in paths]
@@ -195,6 +196,18 @@ async def test_a_new_connection_may_replace_one_whose_refusal_waits(refusal: Who
         await until(app.futures[1].done)
         writer.close()
     assert app.calls == ([] if refusal else ["/one"])
+
+
+async def test_a_connection_with_many_requests_behind_a_refusal_that_waits_is_closed() -> None:
+    app = Pending()
+    request = b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with served(app) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write((MAX_OWED // 2_000 + 2) * request)
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+    assert (app.calls, len(app.futures)) == ([], 1)
 
 
 async def test_a_connection_whose_refusal_waits_takes_little_memory_behind_it() -> None:
