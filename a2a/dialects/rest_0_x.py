@@ -110,7 +110,7 @@ def _config(params: Json) -> Json:
         raise InvalidParams(("name", "is not that of the path"))
     of_task = f"{task}/pushNotificationConfigs/"
     named = name.removeprefix(of_task) if name.startswith(of_task) else ""
-    named = "" if named == "None" else named  # The Python client 0.3.26 writes so that it has no id.
+    named = "" if named == "None" else named  # The Python client 0.3.26 writes it for a missing id.
     inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
     for member, id in (("configId", config_id), ("name", named)):
         if id and isinstance(inner, dict):

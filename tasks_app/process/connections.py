@@ -29,7 +29,8 @@ MAX_UNREAD = 16_384
 """Bytes of a body, or behind a request that is being answered, above which reading stops until they are taken. One read
 may bring more."""
 MAX_OWED = 32_768
-"""Bytes of memory that they may take behind one whose early refusal waits, or the look-up of its credential."""
+"""Bytes of memory that requests may take on a connection whose first one waits for its early refusal, or for the
+look-up of its credential."""
 MAX_BEHIND = 4_096
 """Bytes behind a request that waits to begin (tasks_app/asgi/entrance.py). Thousands of strangers may wait so."""
 REQUEST = 2_000

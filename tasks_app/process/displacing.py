@@ -1,7 +1,8 @@
 """Connections that new ones replace when all are taken, so that strangers cannot lock others out by holding them.
 
 A stranger can hold a connection only by letting the server wait: for a request, for the rest of its body, or for the
-reading of an answer; or by a request that waits to begin (tasks_app/asgi/entrance.py).
+reading of an answer; or by a request that waits to begin (tasks_app/asgi/entrance.py), or for its refusal
+(tasks_app/transports/pace.py).
 """
 
 from typing import Any
