@@ -27,7 +27,7 @@ def error_fields(
     return {
         "operation": mask_id(operation),
         "task_id": task_id and mask_id(task_id),
-        "detail": mask_trace(detail)[:LONGEST],
+        "detail": _safe(detail),
         "caller": caller,
         "exchange": exchange,
         "reference": reference,
@@ -38,6 +38,16 @@ def error_fields(
 def run_fields(task_id: str, agent: str, detail: str, reference: str = "") -> dict[str, str | None]:
     """Return the fields of a log record about a run that failed."""
     return error_fields(f"run {agent}", detail, task_id=task_id, reference=reference, reason="RUN_FAILED")
+
+
+def line_of(text: str) -> str:
+    """Return a text that others chose as a part of the message of a record: masked, cut, and in one line, so that it
+    does not look like another record."""
+    return " ".join(_safe(text).split())
+
+
+def _safe(text: str) -> str:
+    return mask_trace(text)[:LONGEST]
 
 
 def words_of(error: Exception) -> str:

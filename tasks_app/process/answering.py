@@ -96,11 +96,6 @@ class Answering(HttpToolsProtocol):
         else:
             waiting.setdefault(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self.owed is not None:
-            self.owed.cancel()
-
     def begin(self) -> None:
         """Let the application answer a request that was not answered early."""
         self.early = None

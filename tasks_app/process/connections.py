@@ -115,7 +115,7 @@ class Connection(Answering):
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
         if self.place is not None and not self.place.done():
-            self.place.set_result(None)  # The request begins, and ends at once.
+            self.place.set_result(None)  # The request begins or is answered, and ends at once.
         # uvicorn tells only the last request that its client has left. Tell the others too.
         for cycle in [self.current, *(cycle for cycle, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:

@@ -12,7 +12,7 @@ from a2a.mistakes import AgentMistake
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.rows import RunRow
-from tasks_app.log_fields import run_fields, words_of
+from tasks_app.log_fields import line_of, run_fields, words_of
 from tasks_app.runner.stopped import FileRefused, ProcessCrashed
 
 log = logging.getLogger(__name__)
@@ -42,9 +42,7 @@ def explain(who: str, task_id: str, agent: str, error: Exception) -> tuple[str, 
     if isinstance(error, Failure):
         text = text_of(error)
         fields = run_fields(task_id, agent, text)
-        # The field is masked and cut. In one line, so that no text of an agent or its caller looks like another record.
-        words = " ".join((fields["detail"] or "").split())
-        log.warning("%s: agent %s failed, and its caller reads: %s", who, agent, words, extra=fields)
+        log.warning("%s: agent %s failed, and its caller reads: %s", who, agent, line_of(text), extra=fields)
         return text, ""
     reference = secrets.token_hex(6)
     fields = run_fields(task_id, agent, words_of(error), reference)

@@ -57,7 +57,7 @@ class Doubts(Generic[T]):
 
     def add(self, evidence: T, refuse: Callable[[], Whole | None], scope: Mapping[str, Any]) -> Answer | None:
         """Return a future of the refusal, whose result is None for a credential that is not wrong; None if too many
-        calls wait. Cancel the future of a call whose client has left."""
+        calls wait. End the future of a call whose client has left."""
         loop = asyncio.get_running_loop()
         if loop is not self.loop:
             self.loop, self.waiting, self.timer, self.group = loop, [], None, None

@@ -7,7 +7,7 @@ from a2a.errors import Error, Internal, Unavailable
 from a2a.mistakes import AgentMistake
 from tasks_app.database.errors import MAY_PASS, log_error
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.log_fields import words_of
+from tasks_app.log_fields import line_of, words_of
 from tasks_app.transports.error_log import fields_of
 
 log = logging.getLogger(__name__)
@@ -22,10 +22,7 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
     fields = fields_of(exchange, words_of(cause), reference=reference)
     what = f"exchange {exchange.row.id} failed"
     if isinstance(cause, AgentMistake):
-        # Its author need not look for the sentence at the end of a traceback. The field is masked and cut. In one line,
-        # so that no text of a caller looks like another record.
-        _, _, sentence = (fields["detail"] or "").partition(": ")  # behind the name of the class
-        what = f"{what}: {' '.join(sentence.split())}"
+        what = f"{what}: {line_of(str(cause))}"  # its author need not look for it at the end of a traceback
     return fault_with(what, cause, reference, fields)
 
 

@@ -33,8 +33,8 @@ class Pace:
         """The number of refusals in the current round."""
 
     def of(self, refusal: Whole, scope: Mapping[str, Any]) -> Whole | Answer:
-        """Return the refusal of a request if it may be written now, and otherwise a future of it. Cancel the future of
-        a request whose client has left."""
+        """Return the refusal of a request if it may be written now, and otherwise a future of it. End the future of a
+        request whose client has left."""
         if self._passes():
             return refusal
         answer: Answer = asyncio.get_running_loop().create_future()

@@ -44,7 +44,8 @@ class RefusalMemory:
         self.size += size
         answer.add_done_callback(self._release)
         while self.size > MOST_BYTES:
-            self._drop(max([*islice(self.waiting, LOOK), answer], key=lambda one: self.waiting.get(one, (0,))[0]))
+            newest = next(reversed(self.waiting))
+            self._drop(max([*islice(self.waiting, LOOK), newest], key=lambda one: self.waiting[one][0]))
 
     def _drop(self, answer: Answer) -> None:
         """Drop a request with its connection."""

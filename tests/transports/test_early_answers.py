@@ -1,7 +1,6 @@
 """Early answers, which a connection writes without the application, and what it reads meanwhile."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +12,7 @@ from tasks_app.process.connections import MAX_BEHIND, MAX_OWED, MAX_PIPELINE, MA
 from tasks_app.process.displacing import displace, waiting
 from tests.conftest import PATIENCE
 from tests.support.wire_server import Served, served
+from tests.transports.websocket.serving import eventually
 
 ONE_READ = 300_000
 """More bytes than one read of the loop brings."""
@@ -172,28 +172,22 @@ class Pending(Refusing):
         return early
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():  # noqa: ASYNC110  # no Event there
-            await asyncio.sleep(0.001)
-
-
 @pytest.mark.parametrize("refusal", [(401, [(b"content-length", b"0")], b""), None], ids=["refused", "passed"])
 async def test_a_new_connection_may_replace_one_whose_refusal_waits(refusal: Whole | None) -> None:
     app = Pending()
     async with served(app) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
-        await until(lambda: app.futures)
+        await eventually(lambda: len(app.futures) == 1)
         (connection,) = server.state.connections
         assert connection in waiting
         app.futures[0].set_result(refusal)
         assert (await reader.readline()).startswith(b"HTTP/1.1 401" if refusal else b"HTTP/1.1 200")
         assert connection.place is None
         writer.write(b"GET /two HTTP/1.1\r\nHost: x\r\n\r\n")
-        await until(lambda: len(app.futures) == 2)
+        await eventually(lambda: len(app.futures) == 2)
         assert displace()
-        await until(app.futures[1].done)
+        await eventually(app.futures[1].done)
         writer.close()
     assert app.calls == ([] if refusal else ["/one"])
 
@@ -215,7 +209,7 @@ async def test_a_connection_whose_refusal_waits_takes_little_memory_behind_it() 
     async with served(app) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
-        await until(lambda: app.futures)
+        await eventually(lambda: len(app.futures) == 1)
         writer.write(b"x" * (MAX_BEHIND + 1))
         with suppress(ConnectionResetError):
             assert await reader.read() == b"", "the connection is closed"
